@@ -1,0 +1,150 @@
+/* cache.h: fill the kernel cache ahead of time, and see what it did. Needs no GPU. */
+#ifndef AFDEP_CACHE_H
+#define AFDEP_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <afdep/config.h>
+#include <afdep/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How a kernel was had. */
+typedef enum afdep_kernel_status {
+    AFDEP_KERNEL_HIT = 1,
+    AFDEP_KERNEL_COMPILED = 2,
+    AFDEP_KERNEL_FAILED = 3
+} afdep_kernel_status;
+
+/** Where a kernel's image came from. */
+typedef enum afdep_kernel_origin {
+    AFDEP_ORIGIN_NONE = 0,
+    AFDEP_ORIGIN_MEMORY = 1,  /**< this process had it already */
+    AFDEP_ORIGIN_LOCAL = 2,   /**< the cache directory */
+    AFDEP_ORIGIN_COMPILER = 3 /**< compiled now */
+} afdep_kernel_origin;
+
+/** One kernel of a build. Strings are valid during the callback only. */
+typedef struct afdep_kernel_report {
+    uint32_t struct_size;
+    uint32_t status;       /**< afdep_kernel_status */
+    uint32_t origin;       /**< afdep_kernel_origin */
+    uint32_t duty;         /**< afdep_duty */
+    const char *entry;     /**< template, for instance "dispatch" */
+    const char *shape;     /**< "few" or "many" */
+    const char *key;       /**< 32 hex digits */
+    const char *arch;      /**< "sm_90a"; "x86_64" on the sim device */
+    uint64_t bytes;        /**< size of the image */
+    double ms;             /**< time to have it, compile included */
+    uint32_t registers;    /**< registers a thread; 0 on the sim device */
+    uint32_t shared_bytes; /**< static shared memory a CTA */
+    uint32_t spill_bytes;  /**< bytes a thread spills to local memory */
+    uint32_t done;         /**< kernels finished so far, this one included */
+    uint32_t total;        /**< kernels in the build */
+    const char *error;     /**< why it failed; NULL if it did not */
+} afdep_kernel_report;
+
+/** Called once a kernel, on the thread that called afdep_cache_build or on a worker, never twice at once. */
+typedef void (*afdep_kernel_callback)(const afdep_kernel_report *report, void *user);
+
+/** How to build. Zero everywhere is a good default. */
+typedef struct afdep_build_options {
+    uint32_t struct_size;
+    uint32_t jobs;   /**< kernels compiled at once; 0: one a CPU this process may use */
+    uint32_t duties; /**< bit (1 << afdep_duty) for each duty wanted; 0: all */
+    uint32_t reserved;
+    afdep_kernel_callback callback; /**< may be NULL */
+    void *user;                     /**< passed to the callback */
+} afdep_build_options;
+
+/** What a build did. */
+typedef struct afdep_build_result {
+    uint32_t struct_size;
+    uint32_t compiled;
+    uint32_t hits;
+    uint32_t failed;
+    double ms;
+} afdep_build_result;
+
+/**
+ * Have every kernel of the given deployments in the cache: look each up, compile what is missing.
+ * Kernels that several deployments share are built once.
+ * @param configs [count], borrowed for the call.
+ * @param options may be NULL.
+ * @param result  out, may be NULL; set struct_size before the call.
+ * @retval AFDEP_ERROR_CONFIG           a config is out of range.
+ * @retval AFDEP_ERROR_COMPILER_MISSING neither NVRTC (cuda) nor a C++ compiler (sim) was found.
+ * @retval AFDEP_ERROR_COMPILE          at least one kernel failed; the others were built.
+ * @see docs/design.md section 5
+ */
+AFDEP_API afdep_status afdep_cache_build(const afdep_config *configs, uint32_t count,
+                                         const afdep_build_options *options,
+                                         afdep_build_result *result);
+
+/** What this process's cache and compilers are. Strings are owned by the library and stay valid. */
+typedef struct afdep_environment {
+    uint32_t struct_size;
+    uint32_t cache_writable;     /**< 1 if objects can be stored */
+    const char *cache_dir;       /**< absolute path; empty: memory only */
+    const char *cache_origin;    /**< what chose it, for instance "AFDEP_JIT_CACHE" */
+    const char *cache_note;      /**< why it cannot be written, or empty */
+    const char *nvrtc_path;      /**< file of the NVRTC library; empty if none was found */
+    const char *nvrtc_version;   /**< for instance "13.0" */
+    const char *nvrtc_build_id;  /**< ELF build-id, hex */
+    const char *nvrtc_note;      /**< why NVRTC cannot be used, or empty */
+    const char *host_compiler;   /**< path of the C++ compiler for the sim device, or empty */
+    const char *host_compiler_version; /**< its first version line */
+    const char *host_compiler_note;    /**< why it cannot be used, or empty */
+    const char *driver_note;     /**< "CUDA driver 13.0, 2 devices", or why there is none */
+    const char *template_digest; /**< content hash of the embedded templates, 32 hex digits */
+} afdep_environment;
+
+/**
+ * Describe the cache and the compilers as this process sees them.
+ * @param environment out; set struct_size before the call.
+ */
+AFDEP_API afdep_status afdep_cache_environment(afdep_environment *environment);
+
+/** Counters of this process since it started. */
+typedef struct afdep_cache_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t hits_memory;
+    uint64_t hits_local;
+    uint64_t compiles;
+    uint64_t compile_us; /**< sum over compiles */
+    uint64_t rejects;    /**< damaged or foreign objects that were set aside */
+    uint64_t store_failures;
+} afdep_cache_stats;
+
+/**
+ * Read the cache counters of this process.
+ * @param stats out; set struct_size before the call.
+ */
+AFDEP_API afdep_status afdep_cache_get_stats(afdep_cache_stats *stats);
+
+/** One environment variable that the library or its programs read. */
+typedef struct afdep_variable {
+    uint32_t struct_size;
+    uint32_t is_set;
+    const char *name;
+    const char *value; /**< the value in force */
+    const char *text;  /**< what it does */
+} afdep_variable;
+
+/**
+ * List the environment variables, one a call.
+ * @param index    0, 1, ...
+ * @param variable out; set struct_size before the call.
+ * @retval AFDEP_ERROR_ARGUMENT index is past the last one.
+ */
+AFDEP_API afdep_status afdep_variable_get(uint32_t index, afdep_variable *variable);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

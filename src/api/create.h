@@ -1,0 +1,11 @@
+/* create.h: how a group's buffers come to be: plan, obtain, load, connect. */
+#ifndef AFJ_API_CREATE_H
+#define AFJ_API_CREATE_H
+
+#include <afdep/buffer.h>
+
+/* See afdep_buffer_create. */
+afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *config,
+                                afdep_buffer **buffers);
+
+#endif

@@ -1,0 +1,37 @@
+/* verbs.h: what afdep-compile does, one verb a function, and how a verb reads its command line. */
+#ifndef AFJ_CLI_VERBS_H
+#define AFJ_CLI_VERBS_H
+
+#include <stdbool.h>
+
+#include "cli/deployment.h"
+
+#define AFJ_PROGRAM "afdep-compile"
+
+/* One verb: how it is called, and what its help says. */
+struct afj_verb {
+    const char *name, *usage, *summary, *examples;
+    bool takes_deployments; /* the flags of deployment.h, or a FILE */
+    bool takes_jobs;        /* -j N */
+    int (*run)(const struct afj_verb *verb, int argc, const char **argv);
+};
+
+extern const struct afj_verb afj_verb_plan, afj_verb_build, afj_verb_env;
+
+/* What a verb was asked. */
+struct afj_request {
+    struct afj_deployments deployments;
+    uint32_t jobs; /* 0: not given */
+    bool json;
+};
+
+/* Read argv behind the verb. -1: go on with the request; else exit with this code, all is said. */
+int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
+                     struct afj_request *request);
+void afj_request_finish(struct afj_request *request);
+
+/* Say what is wrong and how the verb is called, on stderr; returns AFJ_EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int afj_verb_misused(const struct afj_verb *verb,
+                                                           const char *format, ...);
+
+#endif

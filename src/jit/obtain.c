@@ -1,0 +1,325 @@
+/* obtain.c: from planned kernels to images: found in memory or in the cache, else compiled. */
+#include "jit/obtain.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "cache/store.h"
+#include "jit/compiler.h"
+#include "jit/recipe.h"
+#include "jit/source.h"
+
+/* An image that this process has. Never freed, so that whoever got it may keep it. */
+struct memory_image {
+    struct afj_digest key;
+    void *image;
+    size_t bytes;
+    uint32_t registers, shared_bytes, spill_bytes;
+    struct memory_image *next;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct memory_image *images;
+    struct afj_store *store;
+    atomic_uint_fast64_t hits_memory, hits_local, compiles, compile_us, rejects;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t store_once = PTHREAD_ONCE_INIT;
+
+static void open_store(void)
+{
+    process.store = afj_store_open();
+}
+
+struct afj_store *afj_obtain_store(void)
+{
+    pthread_once(&store_once, open_store);
+    return process.store;
+}
+
+void afj_obtain_stats(afdep_cache_stats *stats)
+{
+    stats->hits_memory = atomic_load(&process.hits_memory);
+    stats->hits_local = atomic_load(&process.hits_local);
+    stats->compiles = atomic_load(&process.compiles);
+    stats->compile_us = atomic_load(&process.compile_us);
+    stats->rejects = atomic_load(&process.rejects);
+    struct afj_store *store = afj_obtain_store();
+    if (store) {
+        struct afj_store_counters counters = afj_store_counters(store);
+        stats->rejects += counters.rejects;
+        stats->store_failures = counters.store_failures;
+    }
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void take_image(struct afj_wanted *wanted, const struct memory_image *held, uint32_t origin)
+{
+    wanted->image = held->image;
+    wanted->image_bytes = held->bytes;
+    wanted->registers = held->registers;
+    wanted->shared_bytes = held->shared_bytes;
+    wanted->spill_bytes = held->spill_bytes;
+    wanted->origin = origin;
+}
+
+/* The newest image of a key: a refreshed one comes before the one it replaces. */
+static const struct memory_image *find_in_memory(const struct afj_digest *key)
+{
+    pthread_mutex_lock(&process.lock);
+    struct memory_image *held = process.images;
+    while (held && !afj_digest_equal(&held->key, key))
+        held = held->next;
+    pthread_mutex_unlock(&process.lock);
+    return held;
+}
+
+/* Takes the ownership of `image`. NULL without memory; the image is then freed. */
+static struct memory_image *keep_in_memory(const struct afj_digest *key, void *image, size_t bytes)
+{
+    struct memory_image *held = calloc(1, sizeof *held);
+    if (!held) {
+        free(image);
+        return NULL;
+    }
+    held->key = *key;
+    held->image = image;
+    held->bytes = bytes;
+    return held;
+}
+
+static void publish_in_memory(struct memory_image *held)
+{
+    pthread_mutex_lock(&process.lock);
+    held->next = process.images;
+    process.images = held;
+    pthread_mutex_unlock(&process.lock);
+}
+
+static uint32_t fact(const char *facts, const char *name)
+{
+    const char *at = facts ? strstr(facts, name) : NULL;
+    return at ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+/* The cache has the image, and it may be what the compiler makes. */
+static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *recipe,
+                           const struct afj_compiler *compiler)
+{
+    struct afj_store *store = afj_obtain_store();
+    void *image = NULL;
+    size_t bytes = 0;
+    char *facts = NULL;
+    if (!store || !afj_store_get(store, &recipe->key, recipe->text.data, recipe->text.length,
+                                 &image, &bytes, &facts))
+        return false;
+    if (compiler->check(image, bytes, wanted->arch_used, wanted->kernel->name) != AFDEP_OK) {
+        afj_log(AFJ_LOG_WARN, "cached kernel %s is set aside: %s", wanted->key,
+                afj_status_sentence());
+        afj_status_clear();
+        afj_store_reject(store, &recipe->key);
+        free(image);
+        free(facts);
+        return false;
+    }
+    struct memory_image *held = keep_in_memory(&recipe->key, image, bytes);
+    if (held) {
+        held->registers = fact(facts, "registers=");
+        held->shared_bytes = fact(facts, "shared_bytes=");
+        held->spill_bytes = fact(facts, "spill_bytes=");
+        publish_in_memory(held);
+        take_image(wanted, held, AFDEP_ORIGIN_LOCAL);
+        atomic_fetch_add(&process.hits_local, 1);
+    }
+    free(facts);
+    return held != NULL;
+}
+
+static void put_in_store(const struct afj_wanted *wanted, const struct afj_recipe *recipe,
+                         double compile_ms)
+{
+    struct afj_store *store = afj_obtain_store();
+    const afdep_config *c = &wanted->plan->config.fields;
+    char ratio[32], lines[128];
+    snprintf(ratio, sizeof ratio, "%" PRIu32 "A%" PRIu32 "F", c->attention_ranks, c->ffn_ranks);
+    snprintf(lines, sizeof lines,
+             "registers=%" PRIu32 "\nshared_bytes=%" PRIu32 "\nspill_bytes=%" PRIu32
+             "\nentry=%s\n",
+             wanted->registers, wanted->shared_bytes, wanted->spill_bytes, wanted->kernel->name);
+    const struct afj_store_facts facts = {
+        .role = afj_plan_duty_name(wanted->kernel->duty),
+        .ratio = ratio,
+        .dtype = "bf16",
+        .topo = "domains=1",
+        .arch = wanted->arch_used,
+        .hidden = c->hidden,
+        .compile_ms = compile_ms,
+        .lines = lines,
+    };
+    if (store)
+        afj_store_put(store, &recipe->key, recipe->text.data, recipe->text.length, wanted->image,
+                      wanted->image_bytes, &facts);
+}
+
+static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_source *source,
+                                  const struct afj_recipe *recipe,
+                                  const struct afj_compiler *compiler)
+{
+    const struct afj_program program = {source->files, source->file_count, wanted->arch_used,
+                                        wanted->kernel->name};
+    struct afj_compiled compiled = {0};
+    const double from = now_ms();
+    afdep_status status = compiler->compile(&program, &compiled);
+    const double ms = now_ms() - from;
+    if (status == AFDEP_OK)
+        status = compiler->check(compiled.image, compiled.image_bytes, wanted->arch_used,
+                                 wanted->kernel->name);
+    if (status != AFDEP_OK) {
+        if (compiled.log)
+            afj_log(AFJ_LOG_DEBUG, "%s: %s", wanted->kernel->name, compiled.log);
+        afj_compiled_finish(&compiled);
+        return status;
+    }
+    struct memory_image *held = keep_in_memory(&recipe->key, compiled.image, compiled.image_bytes);
+    compiled.image = NULL; /* moved */
+    if (held) {
+        held->registers = compiled.registers;
+        held->shared_bytes = compiled.shared_bytes;
+        held->spill_bytes = compiled.spill_bytes;
+        publish_in_memory(held);
+        take_image(wanted, held, AFDEP_ORIGIN_COMPILER);
+        atomic_fetch_add(&process.compiles, 1);
+        atomic_fetch_add(&process.compile_us, (uint64_t)(ms * 1e3));
+        put_in_store(wanted, recipe, ms);
+    }
+    afj_compiled_finish(&compiled);
+    return held ? AFDEP_OK
+                : afj_fail(AFDEP_ERROR_MEMORY, "no memory for the image of %s",
+                           wanted->kernel->name);
+}
+
+static void choose_arch(struct afj_wanted *wanted)
+{
+    const char *arch = wanted->arch;
+    struct utsname machine;
+    if (wanted->plan->config.fields.device == AFDEP_DEVICE_SIM)
+        arch = uname(&machine) == 0 ? machine.machine : "x86_64";
+    else if (!arch || !*arch)
+        arch = "sm_90a";
+    snprintf(wanted->arch_used, sizeof wanted->arch_used, "%.15s", arch);
+}
+
+static afdep_status obtain_one(struct afj_wanted *wanted)
+{
+    choose_arch(wanted);
+    const struct afj_compiler *compiler =
+        wanted->plan->config.fields.device == AFDEP_DEVICE_SIM ? &afj_compiler_hostcc
+                                                               : &afj_compiler_nvrtc;
+    struct afj_source source;
+    struct afj_recipe recipe;
+    AFJ_TRY(afj_source_make(wanted->plan, wanted->kernel, &source));
+    afdep_status status = afj_recipe_make(wanted->plan, wanted->kernel, &source, compiler,
+                                          wanted->arch_used, &recipe);
+    if (status != AFDEP_OK)
+        goto free_source;
+    afj_digest_hex(&recipe.key, wanted->key);
+    const struct memory_image *held = wanted->refresh ? NULL : find_in_memory(&recipe.key);
+    if (held) {
+        take_image(wanted, held, AFDEP_ORIGIN_MEMORY);
+        atomic_fetch_add(&process.hits_memory, 1);
+    } else if (wanted->refresh || !get_from_store(wanted, &recipe, compiler)) {
+        if (wanted->refresh && afj_obtain_store())
+            afj_store_reject(afj_obtain_store(), &recipe.key);
+        status = compile_image(wanted, &source, &recipe, compiler);
+    }
+    afj_recipe_finish(&recipe);
+free_source:
+    afj_source_finish(&source);
+    return status;
+}
+
+/* The kernels that workers share out, first come first served. */
+struct shared_work {
+    struct afj_wanted *wanted;
+    uint32_t count;
+    atomic_uint next;
+    pthread_mutex_t report_lock;
+    uint32_t done;
+    afj_obtain_callback callback;
+    void *user;
+};
+
+static void *run_worker(void *argument)
+{
+    struct shared_work *work = argument;
+    for (;;) {
+        const uint32_t i = atomic_fetch_add(&work->next, 1);
+        if (i >= work->count)
+            return NULL;
+        struct afj_wanted *wanted = &work->wanted[i];
+        const double from = now_ms();
+        wanted->status = obtain_one(wanted);
+        wanted->ms = now_ms() - from;
+        if (wanted->status != AFDEP_OK)
+            snprintf(wanted->error, sizeof wanted->error, "%s", afj_status_sentence());
+        pthread_mutex_lock(&work->report_lock);
+        ++work->done;
+        if (work->callback)
+            work->callback(wanted, work->done, work->user);
+        pthread_mutex_unlock(&work->report_lock);
+    }
+}
+
+static uint32_t choose_jobs(uint32_t jobs, uint32_t count)
+{
+    if (jobs == 0)
+        jobs = (uint32_t)afj_env_number(AFJ_ENV_JIT_JOBS, 1, 256, 0);
+    if (jobs == 0) {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 1;
+    }
+    return jobs < count ? jobs : count;
+}
+
+afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs,
+                        afj_obtain_callback callback, void *user)
+{
+    enum { MOST_JOBS = 256 };
+    struct shared_work work = {
+        .wanted = wanted, .count = count, .callback = callback, .user = user};
+    pthread_t threads[MOST_JOBS];
+    uint32_t started = 0;
+    pthread_mutex_init(&work.report_lock, NULL);
+    jobs = choose_jobs(jobs, count);
+    if (jobs > MOST_JOBS)
+        jobs = MOST_JOBS;
+    /* This thread is one of the workers; those that cannot be started are not missed. */
+    while (started + 1 < jobs &&
+           pthread_create(&threads[started], NULL, run_worker, &work) == 0)
+        ++started;
+    run_worker(&work);
+    for (uint32_t i = 0; i < started; ++i)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&work.report_lock);
+    for (uint32_t i = 0; i < count; ++i)
+        if (wanted[i].status != AFDEP_OK)
+            return afj_fail(wanted[i].status, "%s", wanted[i].error);
+    return AFDEP_OK;
+}

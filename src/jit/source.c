@@ -1,0 +1,123 @@
+/* source.c: from a planned kernel to the program that specialises its template. */
+#include "jit/source.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/templates.h"
+
+static void add_constant(struct afj_text *text, const char *type, const char *name, uint64_t value,
+                         const char *meaning)
+{
+    afj_text_printf(text, "constexpr %s %s = %" PRIu64 "; // %s\n", type, name, value, meaning);
+}
+
+void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
+                          struct afj_text *text)
+{
+    const afdep_config *c = &plan->config.fields;
+    const char *word = "uint32_t";
+    afj_text_printf(text,
+                    "// afdep_constants.h: the numbers that make a template the %s kernel for %s\n"
+                    "// tokens. Written by the plan.\n"
+                    "#ifndef AFDEP_CONSTANTS_H\n#define AFDEP_CONSTANTS_H\n\n"
+                    "#define AFJ_TEMPLATE 1\n#define AFJ_ATTENTION_PEERS %" PRIu32
+                    "\n#define AFJ_FFN_PEERS %" PRIu32 "\n\n#include \"rtc/stdint.h\"\n\n",
+                    kernel->name, afj_plan_shape_name(kernel->shape), c->attention_ranks,
+                    c->ffn_ranks);
+    add_constant(text, word, "kAttentionRanks", c->attention_ranks, "ranks that hold tokens");
+    add_constant(text, "int", "kFfnRanks", c->ffn_ranks, "ranks that hold experts");
+    add_constant(text, word, "kExperts", c->experts, "experts of the layer");
+    add_constant(text, word, "kExpertsPerRank", afj_config_experts_per_rank(&plan->config),
+                 "experts of one FFN rank");
+    add_constant(text, "int", "kTopK", c->top_k, "experts a token");
+    add_constant(text, word, "kHidden", c->hidden, "elements a row");
+    add_constant(text, word, "kRowVecs", c->hidden * 2 / 16, "16-byte vectors a row");
+    add_constant(text, word, "kMetaAt", plan->regions.meta_at, "bytes before a slot's ids");
+    add_constant(text, word, "kRowStride", plan->regions.row_bytes, "bytes a row slot");
+    add_constant(text, word, "kReplyStride", plan->regions.reply_bytes, "bytes a reply slot");
+    add_constant(text, word, "kWarps", kernel->warps, "warps a CTA");
+    add_constant(text, word, "kWarpsPerRow", kernel->warps_per_row, "warps that share a row");
+    add_constant(text, word, "kShareVecs", kernel->share_vecs, "vectors of a share");
+    add_constant(text, word, "kPieces", kernel->pieces, "pieces of a share");
+    add_constant(text, word, "kPieceVecs", kernel->piece_vecs, "vectors of a piece");
+    afj_text_add(text, "\n#endif\n");
+}
+
+/* Whether a template belongs to programs of this device, and the name it is included by there: the
+ * simulation has its own machine and types. NULL: it does not belong. */
+static const char *included_as(const struct afj_template *template, uint32_t device)
+{
+    const char *path = template->path;
+    if (device == AFDEP_DEVICE_SIM) {
+        if (strcmp(path, "host/machine.cuh") == 0)
+            return "prim/machine.cuh";
+        if (strcmp(path, "host/stdint.h") == 0)
+            return "rtc/stdint.h";
+        if (strcmp(path, "prim/machine.cuh") == 0 || strncmp(path, "rtc/", 4) == 0)
+            return NULL;
+        if (strcmp(path, "host/ops.h") == 0)
+            return path;
+    }
+    if (strncmp(path, "host/", 5) == 0 || strncmp(path, "entry/", 6) == 0)
+        return NULL;
+    return path;
+}
+
+static const struct afj_template *find_entry(const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "entry/%s.cuh", name);
+    for (size_t i = 0; i < afj_template_count; ++i)
+        if (strcmp(afj_templates[i].path, path) == 0)
+            return &afj_templates[i];
+    return NULL;
+}
+
+afdep_status afj_source_make(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
+                             struct afj_source *source)
+{
+    memset(source, 0, sizeof *source);
+    const struct afj_template *entry = find_entry(kernel->name);
+    if (!entry)
+        return afj_fail(AFDEP_ERROR_INTERNAL, "no template entry/%s.cuh is embedded", kernel->name);
+    afj_source_constants(plan, kernel, &source->constants);
+    source->files = calloc(afj_template_count + 2, sizeof *source->files);
+    if (!source->files || source->constants.failed) {
+        afj_source_finish(source);
+        return afj_fail(AFDEP_ERROR_MEMORY, "no memory for the source of %s", kernel->name);
+    }
+    source->files[0] = (struct afj_source_file){entry->path, entry->text, entry->length};
+    source->files[1] = (struct afj_source_file){"afdep_constants.h", source->constants.data,
+                                                source->constants.length};
+    source->file_count = 2;
+    for (size_t i = 0; i < afj_template_count; ++i) {
+        const struct afj_template *t = &afj_templates[i];
+        const char *name = included_as(t, plan->config.fields.device);
+        if (name)
+            source->files[source->file_count++] =
+                (struct afj_source_file){name, t->text, t->length};
+    }
+    return AFDEP_OK;
+}
+
+void afj_source_finish(struct afj_source *source)
+{
+    afj_text_finish(&source->constants);
+    free(source->files);
+    memset(source, 0, sizeof *source);
+}
+
+struct afj_digest afj_source_templates_digest(void)
+{
+    struct afj_text all = {0};
+    for (size_t i = 0; i < afj_template_count; ++i) {
+        afj_text_printf(&all, "%s=%zu:", afj_templates[i].path, afj_templates[i].length);
+        afj_text_append(&all, afj_templates[i].text, afj_templates[i].length);
+    }
+    struct afj_digest digest = afj_digest_of(all.data ? all.data : "", all.length);
+    afj_text_finish(&all);
+    return digest;
+}

@@ -1,0 +1,131 @@
+// machine.cuh: the vocabulary of templates/prim/machine.cuh for the simulation, where a warp is one
+// fibre with one lane and the words of other ranks travel through the simulator's links.
+#ifndef AFJ_PRIM_MACHINE_CUH
+#define AFJ_PRIM_MACHINE_CUH
+
+#include <stdint.h>
+#include <string.h>
+
+#include "host/ops.h"
+
+#define AFJ_DEVICE static inline
+#define AFJ_COLD static
+
+static const struct afj_sim_ops *sim;
+#define AFJ_EXPORT extern "C" __attribute__((visibility("default")))
+AFJ_EXPORT void afj_sim_bind(const struct afj_sim_ops *ops) { sim = ops; }
+
+#define AFJ_ENTRY(name, arguments)                                                                 \
+    AFJ_EXPORT const uint64_t afj_sim_arguments_bytes;                                             \
+    const uint64_t afj_sim_arguments_bytes = sizeof(arguments);                                    \
+    static void run_##name(const arguments &args);                                                 \
+    AFJ_EXPORT void name(const void *bytes)                                                        \
+    {                                                                                              \
+        run_##name(*static_cast<const arguments *>(bytes));                                        \
+    }                                                                                              \
+    static void run_##name(const arguments &args)
+
+constexpr int kLanes = 1;
+constexpr uint32_t kPollsPerLook = 4;
+
+struct alignas(16) Vec {
+    uint32_t w[4];
+};
+
+AFJ_DEVICE int lane() { return 0; }
+AFJ_DEVICE uint32_t warp_in_cta() { return sim->warp(); }
+AFJ_DEVICE uint32_t cta() { return sim->cta(); }
+AFJ_DEVICE uint32_t ctas() { return sim->ctas(); }
+
+// Volatile, so that each read looks at memory again: other fibres and deliveries change it.
+AFJ_DEVICE uint32_t load_relaxed(const uint32_t *p) { return *(const volatile uint32_t *)p; }
+
+AFJ_DEVICE Vec load_relaxed(const Vec *p)
+{
+    Vec v;
+    for (int i = 0; i < 4; ++i)
+        v.w[i] = load_relaxed(&p->w[i]);
+    return v;
+}
+
+AFJ_DEVICE void store_relaxed(uint32_t *p, uint32_t v) { sim->store(p, &v, 1); }
+AFJ_DEVICE void store_relaxed(Vec *p, Vec v) { sim->store(p->w, v.w, 4); }
+
+AFJ_DEVICE uint32_t load_input(const uint32_t *p) { return *p; }
+AFJ_DEVICE Vec load_input(const Vec *p) { return *p; }
+AFJ_DEVICE uint32_t load_own(const uint32_t *p) { return *(const volatile uint32_t *)p; }
+AFJ_DEVICE uint64_t load_own(const uint64_t *p) { return *(const volatile uint64_t *)p; }
+
+template <class T> AFJ_DEVICE void store_own(T *p, T v)
+{
+    *(volatile T *)p = v;
+    sim->point();
+}
+AFJ_DEVICE void store_own(Vec *p, Vec v) { *p = v; }
+
+AFJ_DEVICE void fence_system() { sim->fence(); }
+
+AFJ_DEVICE void add_relaxed(uint32_t *p, uint32_t v) { *p += v; }
+
+AFJ_DEVICE uint32_t exchange_relaxed(uint32_t *p, uint32_t v)
+{
+    uint32_t old = *p;
+    *p = v;
+    return old;
+}
+
+AFJ_DEVICE uint32_t compare_exchange_relaxed(uint32_t *p, uint32_t expected, uint32_t v)
+{
+    uint32_t old = *p;
+    if (old == expected)
+        *p = v;
+    return old;
+}
+
+AFJ_DEVICE void warp_sync() {}
+AFJ_DEVICE bool warp_any(bool vote) { return vote; }
+AFJ_DEVICE uint32_t warp_ballot(bool vote) { return vote ? 1u : 0u; }
+AFJ_DEVICE uint32_t warp_or(uint32_t v) { return v; }
+AFJ_DEVICE uint32_t warp_sum(uint32_t v) { return v; }
+AFJ_DEVICE uint32_t warp_take(uint32_t v, int) { return v; }
+AFJ_DEVICE uint32_t warp_sum_before(uint32_t) { return 0; }
+
+AFJ_DEVICE bool cta_any(bool vote) { return sim->barrier(vote ? 1u : 0u) != 0; }
+AFJ_DEVICE uint32_t *cta_shared() { return static_cast<uint32_t *>(sim->shared()); }
+
+AFJ_DEVICE int count_bits(uint32_t v) { return __builtin_popcount(v); }
+AFJ_DEVICE int lowest_bit(uint32_t v) { return __builtin_ffs((int)v) - 1; }
+AFJ_DEVICE int lowest_bit(uint64_t v) { return __builtin_ffsll((long long)v) - 1; }
+
+AFJ_DEVICE float float_of_bits(uint32_t v)
+{
+    float f;
+    memcpy(&f, &v, sizeof f);
+    return f;
+}
+
+AFJ_DEVICE uint32_t bits_of_float(float f)
+{
+    uint32_t v;
+    memcpy(&v, &f, sizeof v);
+    return v;
+}
+
+AFJ_DEVICE uint32_t round_bf16(float f)
+{
+    uint32_t v = bits_of_float(f);
+    if ((v & 0x7FFFFFFFu) > 0x7F800000u)
+        return 0x7FFFu;
+    return (v + 0x7FFFu + (v >> 16 & 1u)) >> 16;
+}
+
+AFJ_DEVICE uint32_t round_bf16x2(float low, float high)
+{
+    return round_bf16(low) | round_bf16(high) << 16;
+}
+
+AFJ_DEVICE uint64_t clock_ns() { return sim->clock_ns(); }
+AFJ_DEVICE void pause_poll() { sim->pause(); }
+AFJ_DEVICE void store_host(uint32_t *p, uint32_t v) { *(volatile uint32_t *)p = v; }
+
+#endif

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# headers.sh: each public header compiles on its own as C99 and as C++11, without a warning.
+set -euo pipefail
+source_dir=${AFDEP_SOURCE_DIR:?} build_dir=${AFDEP_BUILD_DIR:?}
+cc=${CC:-cc} cxx=${CXX:-c++}
+command -v "$cxx" >/dev/null || { echo "there is no C++ compiler"; exit 77; }
+
+flags=(-Wall -Wextra -pedantic -Werror -fsyntax-only
+    -I"$source_dir/include" -I"$build_dir/generated/include")
+count=0
+for header in "$source_dir"/include/afdep/*.h; do
+    name=afdep/$(basename "$header")
+    program="#include <$name>
+#include <$name>
+#include <afdep/config.h>
+int main(void) { afdep_config config = AFDEP_CONFIG_INIT; return (int)config.reserved; }"
+    "$cc" -xc -std=c99 "${flags[@]}" - <<<"$program" || { echo "$name is not C99"; exit 1; }
+    "$cxx" -xc++ -std=c++11 -Wno-missing-field-initializers "${flags[@]}" - <<<"$program" ||
+        { echo "$name is not C++11"; exit 1; }
+    count=$((count + 1))
+done
+[[ $count -gt 0 ]] || { echo "no header was found"; exit 1; }
+echo "$count headers"
