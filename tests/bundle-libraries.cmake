@@ -1,4 +1,5 @@
 # bundle-libraries.cmake: copy a shared library and what it needs beyond glibc. In: LIBRARY, DIRECTORY.
+cmake_minimum_required(VERSION 3.25)
 file(
   GET_RUNTIME_DEPENDENCIES
   LIBRARIES ${LIBRARY}

@@ -13,7 +13,7 @@ read_rules() {
         case $kind in
         '' | '#'*) ;;
         layer) folder_layer[$rest]=$name ;;
-        allow) for word in $name $rest; do allowed[$name>$word]=1; done ;;
+        allow) for word in $name $rest; do allowed["$name>$word"]=1; done ;;
         header) header_places[$name]=$rest ;;
         generated) generated[$name]=$rest ;;
         *) echo "docs/layers.txt: unknown rule '$kind $name $rest'"; exit 1 ;;

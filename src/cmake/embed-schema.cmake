@@ -1,4 +1,5 @@
 # embed-schema.cmake: write cache_schema.h. In: INPUT, OUTPUT.
+cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/c-string.cmake)
 afdep_c_string(${INPUT} literal)
 string(REPLACE "\n" " \\\n" literal "${literal}")

@@ -1,5 +1,6 @@
 # embed-templates.cmake: write templates.c (src/jit/templates.h).
 # In: DIRECTORY, FILES (paths relative to it, separated by commas), OUTPUT.
+cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/c-string.cmake)
 string(REPLACE "," ";" FILES "${FILES}")
 list(LENGTH FILES count)

@@ -35,8 +35,8 @@ as_root() {
     elif ! command -v sudo >/dev/null 2>&1; then
         echo "this needs root, and there is no sudo: $*"
         return 1
-    elif [[ -t 0 ]]; then
-        sudo "$@" </dev/tty
+    elif (: </dev/tty) 2>/dev/null; then
+        sudo "$@" # asks on the terminal, whatever the streams are
     else
         sudo -n "$@"
     fi

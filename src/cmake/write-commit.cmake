@@ -1,4 +1,5 @@
 # write-commit.cmake: write base/commit.h, but only if the commit changed. In: SOURCE, OUTPUT.
+cmake_minimum_required(VERSION 3.25)
 set(commit "unknown")
 find_program(git NAMES git)
 if(git)

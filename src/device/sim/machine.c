@@ -73,7 +73,7 @@ static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy
 }
 
 static void begin_anew(struct afj_sim *sim) {
-    afj_sim_stream_drop_all(sim);
+    afj_stream_drop_all(sim);
     afj_link_clear(&sim->links);
     sim->random.state = sim->policy.seed;
     sim->trace = 0;

@@ -1,0 +1,282 @@
+/* inputs.c: what the attention ranks send in one exchange, drawn from a seed, in host memory. */
+#include "bench/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *afj_routing_name(enum afj_routing routing)
+{
+    static const char *const names[AFJ_ROUTING_COUNT] = {
+        [AFJ_ROUTING_RANDOM] = "random", [AFJ_ROUTING_SKEW] = "skew",
+        [AFJ_ROUTING_ONE] = "one",       [AFJ_ROUTING_KHOT] = "khot",
+        [AFJ_ROUTING_EMPTY] = "empty",   [AFJ_ROUTING_FULL] = "full",
+        [AFJ_ROUTING_MIXED] = "mixed",   [AFJ_ROUTING_AVOID] = "avoid"};
+    return (unsigned)routing < AFJ_ROUTING_COUNT ? names[routing] : NULL;
+}
+
+bool afj_inputs_init(struct afj_inputs *inputs, const afdep_config *config, uint32_t room)
+{
+    const size_t tokens = (size_t)config->attention_ranks * (room == 0 ? 1 : room);
+    *inputs = (struct afj_inputs){.attention_ranks = config->attention_ranks,
+                                  .ffn_ranks = config->ffn_ranks,
+                                  .hidden = config->hidden,
+                                  .experts = config->experts,
+                                  .top_k = config->top_k,
+                                  .room = room};
+    inputs->tokens = calloc(config->attention_ranks, sizeof *inputs->tokens);
+    inputs->rows = calloc(tokens * config->hidden, sizeof *inputs->rows);
+    inputs->ids = calloc(tokens * config->top_k, sizeof *inputs->ids);
+    inputs->weights = calloc(tokens * config->top_k, sizeof *inputs->weights);
+    if (inputs->tokens != NULL && inputs->rows != NULL && inputs->ids != NULL &&
+        inputs->weights != NULL)
+        return true;
+    afj_inputs_finish(inputs);
+    return false;
+}
+
+void afj_inputs_finish(struct afj_inputs *inputs)
+{
+    free(inputs->tokens);
+    free(inputs->rows);
+    free(inputs->ids);
+    free(inputs->weights);
+    memset(inputs, 0, sizeof *inputs);
+}
+
+void afj_inputs_set_tokens(struct afj_inputs *inputs, uint32_t tokens)
+{
+    for (uint32_t a = 0; a < inputs->attention_ranks; a++)
+        inputs->tokens[a] = tokens;
+    inputs->bucket = tokens == 0 ? 1 : tokens;
+}
+
+static size_t token_index(const struct afj_inputs *inputs, uint32_t source, uint32_t token)
+{
+    return (size_t)source * inputs->room + token;
+}
+
+const uint16_t *afj_inputs_row(const struct afj_inputs *inputs, uint32_t source, uint32_t token)
+{
+    return inputs->rows + token_index(inputs, source, token) * inputs->hidden;
+}
+
+const int32_t *afj_inputs_ids(const struct afj_inputs *inputs, uint32_t source, uint32_t token)
+{
+    return inputs->ids + token_index(inputs, source, token) * inputs->top_k;
+}
+
+const uint32_t *afj_inputs_weights(const struct afj_inputs *inputs, uint32_t source,
+                                   uint32_t token)
+{
+    return inputs->weights + token_index(inputs, source, token) * inputs->top_k;
+}
+
+bool afj_inputs_is_on(const struct afj_inputs *inputs, int32_t id, uint32_t ffn)
+{
+    return id >= 0 && (uint32_t)id < inputs->experts &&
+           (uint32_t)id / (inputs->experts / inputs->ffn_ranks) == ffn;
+}
+
+bool afj_inputs_goes_to(const struct afj_inputs *inputs, uint32_t source, uint32_t token,
+                        uint32_t ffn)
+{
+    const int32_t *ids = afj_inputs_ids(inputs, source, token);
+    for (uint32_t k = 0; k < inputs->top_k; k++)
+        if (afj_inputs_is_on(inputs, ids[k], ffn))
+            return true;
+    return false;
+}
+
+uint64_t afj_inputs_rows_sent(const struct afj_inputs *inputs)
+{
+    uint64_t rows = 0;
+    for (uint32_t a = 0; a < inputs->attention_ranks; a++)
+        for (uint32_t t = 0; t < inputs->tokens[a]; t++)
+            for (uint32_t f = 0; f < inputs->ffn_ranks; f++)
+                rows += afj_inputs_goes_to(inputs, a, t, f);
+    return rows;
+}
+
+/* What the choice of an expert needs beside the inputs. */
+struct chooser {
+    const struct afj_inputs *inputs;
+    struct afj_random *random;
+    double *below; /* [experts] sum of the skewed weights up to and with each expert, or NULL */
+    uint32_t source;
+};
+
+static uint32_t choose_skewed(const struct chooser *chooser)
+{
+    const uint32_t experts = chooser->inputs->experts;
+    const double at = afj_random_unit(chooser->random) * chooser->below[experts - 1];
+    uint32_t low = 0, high = experts - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (chooser->below[middle] > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* One draw; the caller draws again if the expert is taken. */
+static uint32_t draw_expert(const struct chooser *chooser, enum afj_routing routing, uint32_t k)
+{
+    const struct afj_inputs *inputs = chooser->inputs;
+    const uint32_t experts = inputs->experts, each = experts / inputs->ffn_ranks;
+    const uint32_t hot = experts < 8 ? experts : 8;
+    switch (routing) {
+    case AFJ_ROUTING_SKEW:
+        return choose_skewed(chooser);
+    case AFJ_ROUTING_ONE:
+        return k;
+    case AFJ_ROUTING_KHOT:
+        /* The hot experts lie evenly over the layer. */
+        return afj_random_below(chooser->random, 2) == 0
+                   ? afj_random_below(chooser->random, hot) * (experts / hot)
+                   : afj_random_below(chooser->random, experts);
+    case AFJ_ROUTING_FULL:
+        return k % inputs->ffn_ranks * each + afj_random_below(chooser->random, each);
+    default:
+        return afj_random_below(chooser->random, experts);
+    }
+}
+
+/* The experts that a routing may give a token are used up after that many. */
+static uint32_t most_choices(const struct afj_inputs *inputs, enum afj_routing routing)
+{
+    const uint32_t each = inputs->experts / inputs->ffn_ranks;
+    const uint32_t most = routing == AFJ_ROUTING_ONE ? each : inputs->experts;
+    return inputs->top_k < most ? inputs->top_k : most;
+}
+
+static bool is_taken(const int32_t *ids, uint32_t count, uint32_t expert)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (ids[i] == (int32_t)expert)
+            return true;
+    return false;
+}
+
+/* Distinct experts for one token, -1 where the routing has no more. */
+static void choose_distinct(const struct chooser *chooser, enum afj_routing routing, int32_t *ids)
+{
+    const struct afj_inputs *inputs = chooser->inputs;
+    const uint32_t most = most_choices(inputs, routing);
+    for (uint32_t k = 0; k < inputs->top_k; k++) {
+        ids[k] = -1;
+        if (k >= most)
+            continue;
+        uint32_t expert = draw_expert(chooser, routing, k);
+        for (int again = 0; is_taken(ids, k, expert) && again < 1000; again++)
+            expert = draw_expert(chooser, routing, k);
+        /* After 1000 draws, the next free one: a skewed draw may all but never give it. */
+        while (is_taken(ids, k, expert))
+            expert = (expert + 1) % inputs->experts;
+        ids[k] = (int32_t)expert;
+    }
+}
+
+/* Ids that a caller should not give but may: out of range, repeated, or random bits. */
+static void choose_mixed(const struct chooser *chooser, int32_t *ids)
+{
+    const struct afj_inputs *inputs = chooser->inputs;
+    const uint32_t kind = afj_random_below(chooser->random, 8);
+    for (uint32_t k = 0; k < inputs->top_k; k++) {
+        const int32_t expert = (int32_t)afj_random_below(chooser->random, inputs->experts);
+        const int32_t odd[] = {-1,        (int32_t)inputs->experts, INT32_MIN,
+                               INT32_MAX, (int32_t)(uint32_t)afj_random_next(chooser->random)};
+        if (kind == 0)
+            ids[k] = -1;
+        else if (kind == 1 && k > 0)
+            ids[k] = ids[0];
+        else if (kind < 5 && afj_random_below(chooser->random, 2) == 0)
+            ids[k] = odd[afj_random_below(chooser->random, 5)];
+        else
+            ids[k] = expert;
+    }
+}
+
+static void choose_ids(const struct chooser *chooser, enum afj_routing routing, int32_t *ids)
+{
+    const struct afj_inputs *inputs = chooser->inputs;
+    if (routing == AFJ_ROUTING_EMPTY) {
+        for (uint32_t k = 0; k < inputs->top_k; k++)
+            ids[k] = -1;
+    } else if (routing == AFJ_ROUTING_MIXED) {
+        choose_mixed(chooser, ids);
+    } else {
+        choose_distinct(chooser, routing, ids);
+    }
+    if (routing == AFJ_ROUTING_AVOID)
+        for (uint32_t k = 0; k < inputs->top_k; k++)
+            if (afj_inputs_is_on(inputs, ids[k], chooser->source % inputs->ffn_ranks))
+                ids[k] = -1;
+}
+
+/* Values around 1 of either sign: the sums stay finite whatever the experts' scales. */
+static void draw_row(uint16_t *row, uint32_t hidden, struct afj_random *random)
+{
+    for (uint32_t i = 0; i < hidden; i += 4) {
+        uint64_t bits = afj_random_next(random);
+        for (uint32_t j = i; j < hidden && j < i + 4; j++, bits >>= 16)
+            row[j] = (uint16_t)((bits & 0x87FF) + 0x3C00);
+    }
+}
+
+/* Any bits at all, with the words the protocol cannot carry among them. */
+static void draw_wild_row(uint16_t *row, uint32_t hidden, struct afj_random *random)
+{
+    static const uint16_t odd[] = {0xFFFF, 0x7FFF, 0x8000, 0x0000, 0x7F80, 0xFF80, 0x0001, 0xA5A5};
+    for (uint32_t i = 0; i + 1 < hidden; i += 2) {
+        uint64_t bits = afj_random_next(random);
+        if ((bits >> 60) < 3) {
+            row[i] = row[i + 1] = 0xFFFF;
+        } else {
+            row[i] = (bits >> 59 & 1) != 0 ? (uint16_t)bits : odd[bits >> 40 & 7];
+            row[i + 1] = (bits >> 58 & 1) != 0 ? (uint16_t)(bits >> 16) : odd[bits >> 44 & 7];
+        }
+    }
+}
+
+static void draw_weights(uint32_t *weights, uint32_t count, bool wild, struct afj_random *random)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const float weight = (float)(afj_random_unit(random) + 0.001);
+        memcpy(&weights[k], &weight, sizeof weight);
+        if (wild && afj_random_below(random, 8) == 0)
+            weights[k] = afj_random_below(random, 2) == 0 ? 0xFFFFFFFFu
+                                                          : (uint32_t)afj_random_next(random);
+    }
+}
+
+void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
+                     struct afj_random *random)
+{
+    struct chooser chooser = {.inputs = inputs, .random = random};
+    if (routing == AFJ_ROUTING_SKEW) {
+        chooser.below = malloc(inputs->experts * sizeof *chooser.below);
+        double sum = 0;
+        for (uint32_t e = 0; e < inputs->experts && chooser.below != NULL; e++)
+            chooser.below[e] = sum += 1.0 / (e + 1.0);
+        if (chooser.below == NULL)
+            routing = AFJ_ROUTING_RANDOM;
+    }
+    for (uint32_t a = 0; a < inputs->attention_ranks; a++) {
+        chooser.source = a;
+        for (uint32_t t = 0; t < inputs->tokens[a]; t++) {
+            const size_t token = token_index(inputs, a, t);
+            const bool wild =
+                routing == AFJ_ROUTING_MIXED && afj_random_below(random, 2) == 0;
+            uint16_t *row = inputs->rows + token * inputs->hidden;
+            if (wild || afj_random_below(random, 64) == 0)
+                draw_wild_row(row, inputs->hidden, random);
+            else
+                draw_row(row, inputs->hidden, random);
+            choose_ids(&chooser, routing, inputs->ids + token * inputs->top_k);
+            draw_weights(inputs->weights + token * inputs->top_k, inputs->top_k, wild, random);
+        }
+    }
+    free(chooser.below);
+}
