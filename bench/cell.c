@@ -1,0 +1,139 @@
+/* cell.c: one cell of a sweep: run it, check it, time it. */
+#include "bench/cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        afdep_status try_status_ = (call);                                                         \
+        if (try_status_ != AFDEP_OK)                                                               \
+            return try_status_;                                                                    \
+    } while (0)
+
+enum { EAGER_CHECKS = 2, GRAPH_CHECKS = 2, GRAPH_CHECK_TRIPS = 3 };
+
+static void draw_lanes(const struct afj_cell *cell, struct afj_harness *harness,
+                       struct afj_random *random)
+{
+    for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
+        afj_inputs_draw(&harness->lanes[lane], cell->routing, random);
+}
+
+static afdep_status load_lanes(struct afj_harness *harness)
+{
+    for (uint32_t lane = 0; lane < harness->config.lanes; lane++)
+        TRY(afj_harness_load(harness, lane));
+    return AFDEP_OK;
+}
+
+static afdep_status check_lanes(struct afj_cell *cell, struct afj_harness *harness,
+                                enum afj_expert expert)
+{
+    for (uint32_t lane = 0; lane < harness->config.lanes; lane++)
+        TRY(afj_harness_check(harness, lane, expert, &cell->tally));
+    return AFDEP_OK;
+}
+
+/* Exchanges with new inputs each, lane by lane. */
+static afdep_status check_eager(struct afj_cell *cell, struct afj_harness *harness,
+                                struct afj_random *random, int times)
+{
+    for (int i = 0; i < times; i++) {
+        draw_lanes(cell, harness, random);
+        for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
+            TRY(afj_harness_run(harness, lane, &cell->tally));
+    }
+    return AFDEP_OK;
+}
+
+/* Replays of one graph with new inputs each. */
+static afdep_status check_replays(struct afj_cell *cell, struct afj_harness *harness,
+                                  struct afj_random *random, afdep_graph **graphs)
+{
+    for (int i = 0; i < GRAPH_CHECKS; i++) {
+        draw_lanes(cell, harness, random);
+        TRY(load_lanes(harness));
+        TRY(afj_harness_launch(harness, graphs));
+        TRY(afj_harness_synchronize(harness));
+        TRY(check_lanes(cell, harness, AFJ_EXPERT_SCALE));
+    }
+    return AFDEP_OK;
+}
+
+static afdep_status check_graph(struct afj_cell *cell, struct afj_harness *harness,
+                                struct afj_random *random)
+{
+    afdep_graph *graphs[AFDEP_MAX_RANKS];
+    afdep_status status =
+        afj_harness_capture(harness, GRAPH_CHECK_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    if (status == AFDEP_OK)
+        status = check_replays(cell, harness, random, graphs);
+    afj_harness_drop_graphs(harness, graphs);
+    return status;
+}
+
+/* Check, time, check what the timed launches left, check again. */
+static afdep_status time_once(struct afj_cell *cell, struct afj_harness *harness,
+                              struct afj_random *random, uint32_t round_trips,
+                              struct afj_percentiles *us)
+{
+    TRY(check_eager(cell, harness, random, 1));
+    TRY(load_lanes(harness));
+    TRY(round_trips == 0 ? afj_timing_eager(harness, cell->repeats, us)
+                         : afj_timing_graph(harness, round_trips, cell->repeats, us));
+    TRY(check_lanes(cell, harness, AFJ_EXPERT_ECHO));
+    return check_eager(cell, harness, random, 1);
+}
+
+static afdep_status run_checks(struct afj_cell *cell, struct afj_harness *harness)
+{
+    struct afj_random random;
+    afj_random_seed(&random, cell->seed);
+    for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
+        afj_inputs_set_tokens(&harness->lanes[lane], cell->tokens);
+    TRY(check_eager(cell, harness, &random, EAGER_CHECKS));
+    TRY(check_graph(cell, harness, &random));
+    if (cell->config.device == AFDEP_DEVICE_CUDA) {
+        TRY(time_once(cell, harness, &random, cell->round_trips, &cell->graph_us));
+        TRY(time_once(cell, harness, &random, 1, &cell->single_us));
+        if (cell->eager)
+            TRY(time_once(cell, harness, &random, 0, &cell->eager_us));
+    }
+    cell->rows_sent = 0;
+    for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
+        cell->rows_sent += afj_inputs_rows_sent(&harness->lanes[lane]);
+    return AFDEP_OK;
+}
+
+static uint32_t count_ranks_per_gpu(const struct afj_cell *cell)
+{
+    const uint32_t ranks = cell->config.attention_ranks + cell->config.ffn_ranks;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < ranks; i++) {
+        uint32_t beside = 0;
+        for (uint32_t j = 0; j < ranks; j++)
+            beside += cell->devices[j] == cell->devices[i];
+        most = beside > most ? beside : most;
+    }
+    return most;
+}
+
+afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
+{
+    struct afj_harness harness;
+    memset(&cell->tally, 0, sizeof cell->tally);
+    cell->ranks_per_gpu = count_ranks_per_gpu(cell);
+    afdep_status status =
+        afj_harness_create(&harness, &cell->config, cell->devices, cell->tokens);
+    if (status == AFDEP_OK && cell->config.device == AFDEP_DEVICE_CUDA)
+        snprintf(cell->gpu, sizeof cell->gpu, "%s",
+                 afdep_device_name(
+                     afdep_group_device(harness.group, cell->config.ffn_ranks)));
+    if (status == AFDEP_OK)
+        status = run_checks(cell, &harness);
+    if (status != AFDEP_OK)
+        snprintf(failure, size, "%s", harness.failure);
+    afj_harness_destroy(&harness);
+    return status;
+}

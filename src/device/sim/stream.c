@@ -1,0 +1,314 @@
+/* stream.c: stream order: a node begins when the one before it has ended. */
+#include "device/sim/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/sim/grid.h"
+#include "device/sim/scheduler.h"
+
+/* ---- nodes and queues ---- */
+
+struct afj_sim_node *afj_node_create(enum afj_sim_node_kind kind, const void *arguments,
+                                     size_t arguments_bytes)
+{
+    struct afj_sim_node *node = calloc(1, sizeof *node + arguments_bytes);
+    if (node == NULL)
+        return NULL;
+    node->kind = kind;
+    node->arguments_bytes = arguments_bytes;
+    if (arguments_bytes > 0)
+        memcpy(node->arguments, arguments, arguments_bytes);
+    return node;
+}
+
+void afj_event_let_go(struct afj_sim_event *event)
+{
+    if (--event->users == 0)
+        free(event);
+}
+
+static void free_node(struct afj_sim_node *node, bool queued)
+{
+    if (node->kernel != NULL)
+        afj_image_let_go(node->kernel->module);
+    if (node->event != NULL) {
+        node->event->pending -= queued ? 1 : 0;
+        afj_event_let_go(node->event);
+    }
+    free(node);
+}
+
+static void push(struct afj_sim_queue *queue, struct afj_sim_node *node)
+{
+    if (queue->last != NULL)
+        queue->last->next = node;
+    else
+        queue->first = node;
+    queue->last = node;
+}
+
+static void pop(struct afj_sim_queue *queue)
+{
+    struct afj_sim_node *node = queue->first;
+    queue->first = node->next;
+    if (queue->first == NULL)
+        queue->last = NULL;
+    free_node(node, true);
+}
+
+void afj_queue_clear(struct afj_sim_queue *queue, bool queued)
+{
+    while (queue->first != NULL) {
+        struct afj_sim_node *node = queue->first;
+        queue->first = node->next;
+        free_node(node, queued);
+    }
+    queue->last = NULL;
+}
+
+/* A copy with its own share of the kernel's module or of the event. NULL: no memory. */
+static struct afj_sim_node *copy_node(const struct afj_sim_node *node)
+{
+    size_t bytes = sizeof *node + node->arguments_bytes;
+    struct afj_sim_node *copy = malloc(bytes);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, node, bytes);
+    copy->next = NULL;
+    if (copy->kernel != NULL)
+        copy->kernel->module->users++;
+    if (copy->event != NULL)
+        copy->event->users++;
+    return copy;
+}
+
+void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
+                       struct afj_sim_node *node)
+{
+    if (stream->capture != NULL) {
+        push(&stream->capture->queue, node);
+        return;
+    }
+    if (node->event != NULL)
+        node->event->pending++;
+    push(&stream->queue, node);
+    afj_sim_appended(sim);
+}
+
+bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
+                             const struct afj_sim_graph *graph)
+{
+    struct afj_sim_queue copies = {0};
+    for (const struct afj_sim_node *node = graph->queue.first; node != NULL; node = node->next) {
+        struct afj_sim_node *copy = copy_node(node);
+        if (copy == NULL) {
+            afj_queue_clear(&copies, false);
+            return false;
+        }
+        push(&copies, copy);
+    }
+    while (copies.first != NULL) {
+        struct afj_sim_node *node = copies.first;
+        copies.first = node->next;
+        node->next = NULL;
+        afj_stream_append(sim, stream, node);
+    }
+    return true;
+}
+
+/* ---- streams ---- */
+
+struct afj_sim_stream *afj_stream_create(struct afj_sim_device *device)
+{
+    struct afj_sim_stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL)
+        return NULL;
+    stream->device = device;
+    struct afj_sim_stream **end = &device->streams;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = stream;
+    return stream;
+}
+
+static void set_waiting(struct afj_sim *sim, struct afj_sim_stream *stream, bool waits)
+{
+    if (stream->is_waiting == waits)
+        return;
+    stream->is_waiting = waits;
+    struct afj_sim_stream **at = &sim->waiting;
+    if (waits) {
+        stream->waiting = *at;
+        *at = stream;
+        return;
+    }
+    while (*at != stream)
+        at = &(*at)->waiting;
+    *at = stream->waiting;
+}
+
+/* Drop the work of a stream, begun or not. The words that it stored travel on. */
+static void drop_work(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    if (stream->grid != NULL)
+        afj_grid_abandon(sim, stream->grid);
+    set_waiting(sim, stream, false);
+    stream->until_ns = 0;
+    afj_queue_clear(&stream->queue, true);
+    afj_segment_forget(&sim->links, &stream->stored);
+}
+
+void afj_stream_free(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    drop_work(sim, stream);
+    if (stream->capture != NULL) {
+        afj_queue_clear(&stream->capture->queue, false);
+        free(stream->capture);
+    }
+    struct afj_sim_stream **at = &stream->device->streams;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    free(stream);
+}
+
+static bool is_idle(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    return stream->queue.first == NULL && afj_segment_arrived(&sim->links, &stream->stored);
+}
+
+void afj_stream_disown(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    stream->orphan = true;
+    if (is_idle(sim, stream))
+        afj_stream_free(sim, stream);
+}
+
+bool afj_stream_is_idle(struct afj_sim *sim, struct afj_sim_device *device,
+                        struct afj_sim_stream *stream)
+{
+    if (stream != NULL)
+        return is_idle(sim, stream);
+    for (struct afj_sim_stream *each = device->streams; each != NULL; each = each->next)
+        if (!is_idle(sim, each))
+            return false;
+    return true;
+}
+
+/* ---- stream order ---- */
+
+/* Do a node that is no launch; false: it waits for words to arrive, or for the clock. */
+static bool do_node(struct afj_sim *sim, struct afj_sim_stream *stream,
+                    const struct afj_sim_node *node)
+{
+    if (node->kind == AFJ_NODE_DELAY) {
+        if (stream->until_ns == 0)
+            stream->until_ns = sim->clock_ns + node->delay_ns;
+        if (sim->clock_ns < stream->until_ns)
+            return false;
+        stream->until_ns = 0;
+        return true;
+    }
+    /* A copy reads what earlier kernels of the stream stored, wherever that is; an event promises
+     * that it is there. */
+    if (!afj_segment_arrived(&sim->links, &stream->stored))
+        return false;
+    if (node->kind == AFJ_NODE_COPY) {
+        memmove(node->to, node->from, node->bytes);
+    } else if (node->kind == AFJ_NODE_FILL) {
+        memset(node->to, node->value, node->bytes);
+    } else {
+        node->event->time_ns = sim->clock_ns;
+        node->event->passed = true;
+    }
+    return true;
+}
+
+/* Begin and do what can be, until a launch is under way or a node waits. */
+static void advance(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    bool waits = false;
+    while (stream->queue.first != NULL && stream->grid == NULL && !waits) {
+        struct afj_sim_node *node = stream->queue.first;
+        if (node->kind == AFJ_NODE_LAUNCH) {
+            if (!afj_grid_begin(sim, stream, node)) {
+                sim->failed = true;
+                break;
+            }
+        } else if (do_node(sim, stream, node)) {
+            pop(&stream->queue);
+            /* The copy may have reached any device's memory. */
+            afj_scheduler_wake_all(sim);
+            afj_scheduler_milestone(sim);
+        } else {
+            waits = true;
+        }
+    }
+    set_waiting(sim, stream, waits);
+}
+
+void afj_stream_begin_all(struct afj_sim *sim)
+{
+    for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++) {
+        struct afj_sim_stream *next;
+        for (struct afj_sim_stream *stream = sim->devices[i] ? sim->devices[i]->streams : NULL;
+             stream != NULL; stream = next) {
+            next = stream->next;
+            advance(sim, stream);
+            if (stream->orphan && is_idle(sim, stream))
+                afj_stream_free(sim, stream);
+        }
+    }
+}
+
+void afj_stream_poll_waiting(struct afj_sim *sim)
+{
+    struct afj_sim_stream *next;
+    for (struct afj_sim_stream *stream = sim->waiting; stream != NULL; stream = next) {
+        next = stream->waiting;
+        advance(sim, stream);
+    }
+}
+
+uint64_t afj_stream_next_time(const struct afj_sim *sim)
+{
+    uint64_t soonest = UINT64_MAX;
+    for (const struct afj_sim_stream *s = sim->waiting; s != NULL; s = s->waiting)
+        if (s->until_ns != 0 && s->until_ns < soonest)
+            soonest = s->until_ns;
+    return soonest;
+}
+
+void afj_stream_grid_ended(struct afj_sim *sim, struct afj_sim_stream *stream,
+                           struct afj_segment **stored)
+{
+    afj_segment_merge(&sim->links, &stream->stored, stored);
+    pop(&stream->queue);
+    advance(sim, stream);
+}
+
+struct afj_sim_grid *afj_stream_any_grid(const struct afj_sim *sim)
+{
+    for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++) {
+        const struct afj_sim_stream *stream = sim->devices[i] ? sim->devices[i]->streams : NULL;
+        for (; stream != NULL; stream = stream->next)
+            if (stream->grid != NULL)
+                return stream->grid;
+    }
+    return NULL;
+}
+
+void afj_stream_drop_all(struct afj_sim *sim)
+{
+    for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++) {
+        struct afj_sim_stream *next;
+        for (struct afj_sim_stream *stream = sim->devices[i] ? sim->devices[i]->streams : NULL;
+             stream != NULL; stream = next) {
+            next = stream->next;
+            drop_work(sim, stream);
+            if (stream->orphan)
+                afj_stream_free(sim, stream);
+        }
+    }
+}
