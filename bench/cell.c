@@ -14,10 +14,10 @@
 enum { EAGER_CHECKS = 2, GRAPH_CHECKS = 2, GRAPH_CHECK_TRIPS = 3 };
 
 static void draw_lanes(const struct afj_cell *cell, struct afj_harness *harness,
-                       struct afj_random *random)
+                       struct afj_dice *dice)
 {
     for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
-        afj_inputs_draw(&harness->lanes[lane], cell->routing, random);
+        afj_inputs_draw(&harness->lanes[lane], cell->routing, dice);
 }
 
 static afdep_status load_lanes(struct afj_harness *harness)
@@ -37,10 +37,10 @@ static afdep_status check_lanes(struct afj_cell *cell, struct afj_harness *harne
 
 /* Exchanges with new inputs each, lane by lane. */
 static afdep_status check_eager(struct afj_cell *cell, struct afj_harness *harness,
-                                struct afj_random *random, int times)
+                                struct afj_dice *dice, int times)
 {
     for (int i = 0; i < times; i++) {
-        draw_lanes(cell, harness, random);
+        draw_lanes(cell, harness, dice);
         for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
             TRY(afj_harness_run(harness, lane, &cell->tally));
     }
@@ -49,10 +49,10 @@ static afdep_status check_eager(struct afj_cell *cell, struct afj_harness *harne
 
 /* Replays of one graph with new inputs each. */
 static afdep_status check_replays(struct afj_cell *cell, struct afj_harness *harness,
-                                  struct afj_random *random, afdep_graph **graphs)
+                                  struct afj_dice *dice, afdep_graph **graphs)
 {
     for (int i = 0; i < GRAPH_CHECKS; i++) {
-        draw_lanes(cell, harness, random);
+        draw_lanes(cell, harness, dice);
         TRY(load_lanes(harness));
         TRY(afj_harness_launch(harness, graphs));
         TRY(afj_harness_synchronize(harness));
@@ -62,43 +62,43 @@ static afdep_status check_replays(struct afj_cell *cell, struct afj_harness *har
 }
 
 static afdep_status check_graph(struct afj_cell *cell, struct afj_harness *harness,
-                                struct afj_random *random)
+                                struct afj_dice *dice)
 {
     afdep_graph *graphs[AFDEP_MAX_RANKS];
     afdep_status status =
         afj_harness_capture(harness, GRAPH_CHECK_TRIPS, AFJ_EXPERT_SCALE, graphs);
     if (status == AFDEP_OK)
-        status = check_replays(cell, harness, random, graphs);
+        status = check_replays(cell, harness, dice, graphs);
     afj_harness_drop_graphs(harness, graphs);
     return status;
 }
 
 /* Check, time, check what the timed launches left, check again. */
 static afdep_status time_once(struct afj_cell *cell, struct afj_harness *harness,
-                              struct afj_random *random, uint32_t round_trips,
+                              struct afj_dice *dice, uint32_t round_trips,
                               struct afj_percentiles *us)
 {
-    TRY(check_eager(cell, harness, random, 1));
+    TRY(check_eager(cell, harness, dice, 1));
     TRY(load_lanes(harness));
     TRY(round_trips == 0 ? afj_timing_eager(harness, cell->repeats, us)
                          : afj_timing_graph(harness, round_trips, cell->repeats, us));
     TRY(check_lanes(cell, harness, AFJ_EXPERT_ECHO));
-    return check_eager(cell, harness, random, 1);
+    return check_eager(cell, harness, dice, 1);
 }
 
 static afdep_status run_checks(struct afj_cell *cell, struct afj_harness *harness)
 {
-    struct afj_random random;
-    afj_random_seed(&random, cell->seed);
+    struct afj_dice dice;
+    afj_dice_seed(&dice, cell->seed);
     for (uint32_t lane = 0; lane < cell->config.lanes; lane++)
         afj_inputs_set_tokens(&harness->lanes[lane], cell->tokens);
-    TRY(check_eager(cell, harness, &random, EAGER_CHECKS));
-    TRY(check_graph(cell, harness, &random));
+    TRY(check_eager(cell, harness, &dice, EAGER_CHECKS));
+    TRY(check_graph(cell, harness, &dice));
     if (cell->config.device == AFDEP_DEVICE_CUDA) {
-        TRY(time_once(cell, harness, &random, cell->round_trips, &cell->graph_us));
-        TRY(time_once(cell, harness, &random, 1, &cell->single_us));
+        TRY(time_once(cell, harness, &dice, cell->round_trips, &cell->graph_us));
+        TRY(time_once(cell, harness, &dice, 1, &cell->single_us));
         if (cell->eager)
-            TRY(time_once(cell, harness, &random, 0, &cell->eager_us));
+            TRY(time_once(cell, harness, &dice, 0, &cell->eager_us));
     }
     cell->rows_sent = 0;
     for (uint32_t lane = 0; lane < cell->config.lanes; lane++)

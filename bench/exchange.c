@@ -6,6 +6,7 @@
 
 #include "bench/record.h"
 #include "bench/sweep.h"
+#include "cli/document.h"
 
 /* The worse of two exit codes: a failed machine over a wrong row. */
 static int worse(int a, int b) { return a > b ? a : b; }
@@ -50,12 +51,12 @@ static int run_cells(struct afj_sweep *sweep, const char *command, json_t *list)
 /* One cell is the document itself; a sweep is a list in it. */
 static int print_cells(const struct afj_sweep *sweep, json_t *list)
 {
-    json_t *document = afj_words_document("afdep-bench-exchange/1");
+    json_t *document = afj_document_new("afdep-bench-exchange/1");
     if (sweep->count == 1 && json_array_size(list) == 1)
         json_object_update(document, json_array_get(list, 0));
     else
         json_object_set(document, "cells", list);
-    return afj_words_print(AFJ_BENCH_PROGRAM, document);
+    return afj_document_print(AFJ_BENCH_PROGRAM, document);
 }
 
 int afj_bench_exchange(int argc, const char **argv)

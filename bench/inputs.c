@@ -100,7 +100,7 @@ uint64_t afj_inputs_rows_sent(const struct afj_inputs *inputs)
 /* What the choice of an expert needs beside the inputs. */
 struct chooser {
     const struct afj_inputs *inputs;
-    struct afj_random *random;
+    struct afj_dice *dice;
     double *below; /* [experts] sum of the skewed weights up to and with each expert, or NULL */
     uint32_t source;
 };
@@ -108,7 +108,7 @@ struct chooser {
 static uint32_t choose_skewed(const struct chooser *chooser)
 {
     const uint32_t experts = chooser->inputs->experts;
-    const double at = afj_random_unit(chooser->random) * chooser->below[experts - 1];
+    const double at = afj_dice_unit(chooser->dice) * chooser->below[experts - 1];
     uint32_t low = 0, high = experts - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -133,13 +133,13 @@ static uint32_t draw_expert(const struct chooser *chooser, enum afj_routing rout
         return k;
     case AFJ_ROUTING_KHOT:
         /* The hot experts lie evenly over the layer. */
-        return afj_random_below(chooser->random, 2) == 0
-                   ? afj_random_below(chooser->random, hot) * (experts / hot)
-                   : afj_random_below(chooser->random, experts);
+        return afj_dice_below(chooser->dice, 2) == 0
+                   ? afj_dice_below(chooser->dice, hot) * (experts / hot)
+                   : afj_dice_below(chooser->dice, experts);
     case AFJ_ROUTING_FULL:
-        return k % inputs->ffn_ranks * each + afj_random_below(chooser->random, each);
+        return k % inputs->ffn_ranks * each + afj_dice_below(chooser->dice, each);
     default:
-        return afj_random_below(chooser->random, experts);
+        return afj_dice_below(chooser->dice, experts);
     }
 }
 
@@ -182,17 +182,17 @@ static void choose_distinct(const struct chooser *chooser, enum afj_routing rout
 static void choose_mixed(const struct chooser *chooser, int32_t *ids)
 {
     const struct afj_inputs *inputs = chooser->inputs;
-    const uint32_t kind = afj_random_below(chooser->random, 8);
+    const uint32_t kind = afj_dice_below(chooser->dice, 8);
     for (uint32_t k = 0; k < inputs->top_k; k++) {
-        const int32_t expert = (int32_t)afj_random_below(chooser->random, inputs->experts);
+        const int32_t expert = (int32_t)afj_dice_below(chooser->dice, inputs->experts);
         const int32_t odd[] = {-1,        (int32_t)inputs->experts, INT32_MIN,
-                               INT32_MAX, (int32_t)(uint32_t)afj_random_next(chooser->random)};
+                               INT32_MAX, (int32_t)(uint32_t)afj_dice_next(chooser->dice)};
         if (kind == 0)
             ids[k] = -1;
         else if (kind == 1 && k > 0)
             ids[k] = ids[0];
-        else if (kind < 5 && afj_random_below(chooser->random, 2) == 0)
-            ids[k] = odd[afj_random_below(chooser->random, 5)];
+        else if (kind < 5 && afj_dice_below(chooser->dice, 2) == 0)
+            ids[k] = odd[afj_dice_below(chooser->dice, 5)];
         else
             ids[k] = expert;
     }
@@ -216,21 +216,21 @@ static void choose_ids(const struct chooser *chooser, enum afj_routing routing, 
 }
 
 /* Values around 1 of either sign: the sums stay finite whatever the experts' scales. */
-static void draw_row(uint16_t *row, uint32_t hidden, struct afj_random *random)
+static void draw_row(uint16_t *row, uint32_t hidden, struct afj_dice *dice)
 {
     for (uint32_t i = 0; i < hidden; i += 4) {
-        uint64_t bits = afj_random_next(random);
+        uint64_t bits = afj_dice_next(dice);
         for (uint32_t j = i; j < hidden && j < i + 4; j++, bits >>= 16)
             row[j] = (uint16_t)((bits & 0x87FF) + 0x3C00);
     }
 }
 
 /* Any bits at all, with the words the protocol cannot carry among them. */
-static void draw_wild_row(uint16_t *row, uint32_t hidden, struct afj_random *random)
+static void draw_wild_row(uint16_t *row, uint32_t hidden, struct afj_dice *dice)
 {
     static const uint16_t odd[] = {0xFFFF, 0x7FFF, 0x8000, 0x0000, 0x7F80, 0xFF80, 0x0001, 0xA5A5};
     for (uint32_t i = 0; i + 1 < hidden; i += 2) {
-        uint64_t bits = afj_random_next(random);
+        uint64_t bits = afj_dice_next(dice);
         if ((bits >> 60) < 3) {
             row[i] = row[i + 1] = 0xFFFF;
         } else {
@@ -240,21 +240,21 @@ static void draw_wild_row(uint16_t *row, uint32_t hidden, struct afj_random *ran
     }
 }
 
-static void draw_weights(uint32_t *weights, uint32_t count, bool wild, struct afj_random *random)
+static void draw_weights(uint32_t *weights, uint32_t count, bool wild, struct afj_dice *dice)
 {
     for (uint32_t k = 0; k < count; k++) {
-        const float weight = (float)(afj_random_unit(random) + 0.001);
+        const float weight = (float)(afj_dice_unit(dice) + 0.001);
         memcpy(&weights[k], &weight, sizeof weight);
-        if (wild && afj_random_below(random, 8) == 0)
-            weights[k] = afj_random_below(random, 2) == 0 ? 0xFFFFFFFFu
-                                                          : (uint32_t)afj_random_next(random);
+        if (wild && afj_dice_below(dice, 8) == 0)
+            weights[k] = afj_dice_below(dice, 2) == 0 ? 0xFFFFFFFFu
+                                                          : (uint32_t)afj_dice_next(dice);
     }
 }
 
 void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
-                     struct afj_random *random)
+                     struct afj_dice *dice)
 {
-    struct chooser chooser = {.inputs = inputs, .random = random};
+    struct chooser chooser = {.inputs = inputs, .dice = dice};
     if (routing == AFJ_ROUTING_SKEW) {
         chooser.below = malloc(inputs->experts * sizeof *chooser.below);
         double sum = 0;
@@ -268,14 +268,14 @@ void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
         for (uint32_t t = 0; t < inputs->tokens[a]; t++) {
             const size_t token = token_index(inputs, a, t);
             const bool wild =
-                routing == AFJ_ROUTING_MIXED && afj_random_below(random, 2) == 0;
+                routing == AFJ_ROUTING_MIXED && afj_dice_below(dice, 2) == 0;
             uint16_t *row = inputs->rows + token * inputs->hidden;
-            if (wild || afj_random_below(random, 64) == 0)
-                draw_wild_row(row, inputs->hidden, random);
+            if (wild || afj_dice_below(dice, 64) == 0)
+                draw_wild_row(row, inputs->hidden, dice);
             else
-                draw_row(row, inputs->hidden, random);
+                draw_row(row, inputs->hidden, dice);
             choose_ids(&chooser, routing, inputs->ids + token * inputs->top_k);
-            draw_weights(inputs->weights + token * inputs->top_k, inputs->top_k, wild, random);
+            draw_weights(inputs->weights + token * inputs->top_k, inputs->top_k, wild, dice);
         }
     }
     free(chooser.below);

@@ -8,7 +8,7 @@
 
 #include <afdep/config.h>
 
-#include "bench/random.h"
+#include "bench/dice.h"
 
 /* How tokens choose experts. The first four are for measuring, the others for tests. */
 enum afj_routing {
@@ -45,7 +45,7 @@ void afj_inputs_set_tokens(struct afj_inputs *inputs, uint32_t tokens);
 
 /* Draw rows, ids and weights for the tokens that the ranks have now. */
 void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
-                     struct afj_random *random);
+                     struct afj_dice *dice);
 
 const uint16_t *afj_inputs_row(const struct afj_inputs *inputs, uint32_t source, uint32_t token);
 const int32_t *afj_inputs_ids(const struct afj_inputs *inputs, uint32_t source, uint32_t token);

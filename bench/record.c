@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/document.h"
 #include "cli/words.h"
 
 /* "model name" of the first CPU; "" if the system does not say. */
@@ -79,7 +80,7 @@ bool afj_record_append(const char *path, const struct afj_cell *cell, const char
     struct tm utc;
     if (gmtime_r(&now, &utc) != NULL)
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    json_t *record = afj_words_document("afdep-bench-exchange/1");
+    json_t *record = afj_document_new("afdep-bench-exchange/1");
     json_object_update_new(record, afj_cell_describe(cell));
     json_object_update_new(record,
                            json_pack("{s:s, s:o, s:s}", "date", date, "machine",

@@ -122,7 +122,7 @@ static bool read_common(char *const words[WORD_END], struct common *common, stru
         !afj_words_number("seed", words[OPTION_SEED], 0, INT64_MAX, &common->seed, why))
         return false;
     if (words[OPTION_SEED] == NULL)
-        common->seed = afj_random_fresh_seed();
+        common->seed = afj_dice_fresh_seed();
     if (common->device == 0)
         common->device = default_device();
     if (words[OPTION_DEVICES] == NULL)

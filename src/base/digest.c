@@ -8,8 +8,8 @@
 struct afj_digest afj_digest_of(const void *data, size_t length)
 {
     XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, length));
     struct afj_digest digest;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, length));
     memcpy(digest.bytes, canonical.digest, sizeof digest.bytes);
     return digest;
 }
@@ -26,5 +26,5 @@ void afj_digest_hex(const struct afj_digest *digest, char hex[33])
         hex[2 * i] = digits[digest->bytes[i] >> 4];
         hex[2 * i + 1] = digits[digest->bytes[i] & 15];
     }
-    hex[32] = 0;
+    hex[32] = '\0';
 }

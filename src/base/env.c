@@ -9,14 +9,17 @@
 #include "base/log.h"
 
 static const struct afj_env_entry entries[AFJ_ENV_COUNT] = {
-#define AFJ_ENV_ENTRY(name, variable, fallback, text) {variable, fallback, text},
-    AFJ_ENV_LIST(AFJ_ENV_ENTRY)
-#undef AFJ_ENV_ENTRY
+#define ENV_ENTRY(id, variable, default_value, meaning)                                            \
+    {.name = variable, .fallback = default_value, .text = meaning},
+    AFJ_ENV_LIST(ENV_ENTRY)
+#undef ENV_ENTRY
 };
 
-const struct afj_env_entry *afj_env_entry(enum afj_env which)
+const char *afj_env_get(enum afj_env which)
 {
-    return &entries[which];
+    /* A program with more rights than its caller does not obey the caller's environment. */
+    const char *value = secure_getenv(entries[which].name);
+    return value ? value : entries[which].fallback;
 }
 
 bool afj_env_is_set(enum afj_env which)
@@ -25,25 +28,33 @@ bool afj_env_is_set(enum afj_env which)
     return value && *value;
 }
 
-const char *afj_env_get(enum afj_env which)
+/* Decimal digits and nothing else: no sign, no blanks, which strtoull would take. */
+static bool read_number(const char *text, uint64_t *number)
 {
-    return afj_env_is_set(which) ? secure_getenv(entries[which].name) : entries[which].fallback;
+    if (*text < '0' || *text > '9')
+        return false;
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    *number = value;
+    return errno == 0 && *end == '\0';
 }
 
 uint64_t afj_env_number(enum afj_env which, uint64_t low, uint64_t high, uint64_t fallback)
 {
     static atomic_bool warned[AFJ_ENV_COUNT];
+    uint64_t number;
     if (!afj_env_is_set(which))
         return fallback;
     const char *value = afj_env_get(which);
-    char *end = NULL;
-    errno = 0;
-    const unsigned long long number = strtoull(value, &end, 10);
-    if (*value >= '0' && *value <= '9' && *end == 0 && errno == 0 && number >= low &&
-        number <= high)
+    if (read_number(value, &number) && number >= low && number <= high)
         return number;
     if (!atomic_exchange(&warned[which], true))
-        afj_log(AFJ_LOG_WARN, "%s is \"%.64s\"; it must be %" PRIu64 " to %" PRIu64,
+        afj_log(AFJ_LOG_WARN,
+                "%s is \"%s\"; it must be a number from %" PRIu64 " to %" PRIu64
+                " and is taken as if it were not set",
                 entries[which].name, value, low, high);
     return fallback;
 }
+
+const struct afj_env_entry *afj_env_entry(enum afj_env which) { return &entries[which]; }

@@ -18,6 +18,7 @@
     X(XDG_CACHE_HOME, "XDG_CACHE_HOME", "", "where caches go, from the desktop standard")          \
     X(HOME, "HOME", "", "the user's home directory")                                               \
     X(TMPDIR, "TMPDIR", "", "where temporary files go")                                            \
+    X(PATH, "PATH", "/usr/local/bin:/usr/bin:/bin", "where C++ compilers are looked for")          \
     X(CUDA_PATH, "CUDA_PATH", "", "CUDA toolkit to take NVRTC from")                               \
     X(CUDA_HOME, "CUDA_HOME", "", "CUDA toolkit to take NVRTC from")                               \
     X(CUDA_MAX_CONNECTIONS, "CUDA_DEVICE_MAX_CONNECTIONS", "8",                                    \

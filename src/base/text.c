@@ -1,42 +1,46 @@
-/* text.c: a growing string. */
+/* text.c: a growing string. Allocation failure is remembered and asked about once, at the end. */
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BYTES = 256 };
+enum { FIRST_CAPACITY = 256 };
 
-/* Room for `length` more bytes and a NUL. */
-static bool reserve(struct afj_text *text, size_t length)
+/* Make room for `length` more bytes and the NUL behind them. */
+static bool reserve_room(struct afj_text *text, size_t length)
 {
     if (text->failed)
         return false;
-    const size_t needed = text->length + length + 1;
-    if (needed <= text->capacity)
+    if (length < text->capacity - text->length)
         return true;
-    size_t capacity = text->capacity ? text->capacity : FIRST_BYTES;
-    while (capacity < needed)
-        capacity *= 2;
-    char *data = realloc(text->data, capacity);
-    if (!data) {
+    if (length > SIZE_MAX / 4 || text->length > SIZE_MAX / 4) {
         text->failed = true;
         return false;
     }
-    text->data = data;
+    size_t capacity = text->capacity ? text->capacity : FIRST_CAPACITY;
+    while (capacity - text->length <= length)
+        capacity *= 2;
+    char *grown = realloc(text->data, capacity);
+    if (!grown) {
+        text->failed = true;
+        return false;
+    }
+    text->data = grown;
     text->capacity = capacity;
     return true;
 }
 
 void afj_text_append(struct afj_text *text, const void *bytes, size_t length)
 {
-    if (!reserve(text, length))
+    if (!reserve_room(text, length))
         return;
     if (length)
         memcpy(text->data + text->length, bytes, length);
     text->length += length;
-    text->data[text->length] = 0;
+    text->data[text->length] = '\0';
 }
 
 void afj_text_add(struct afj_text *text, const char *string)
@@ -46,20 +50,18 @@ void afj_text_add(struct afj_text *text, const char *string)
 
 void afj_text_printf(struct afj_text *text, const char *format, ...)
 {
-    va_list arguments;
+    va_list arguments, again;
     va_start(arguments, format);
+    va_copy(again, arguments);
     const int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0) {
         text->failed = true;
-        return;
+    } else if (reserve_room(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
     }
-    if (!reserve(text, (size_t)length))
-        return;
-    va_start(arguments, format);
-    vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    text->length += (size_t)length;
+    va_end(again);
 }
 
 void afj_text_finish(struct afj_text *text)

@@ -6,6 +6,7 @@
 
 #include <afdep/cache.h>
 
+#include "cli/document.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -204,7 +205,7 @@ static json_t *describe_build(const struct gathering *all, const struct totals *
                               "origin", known ? environment.cache_origin : "", "writable",
                               known && environment.cache_writable != 0, "note",
                               known ? environment.cache_note : "");
-    json_t *document = afj_words_document("afdep-compile-build/1");
+    json_t *document = afj_document_new("afdep-compile-build/1");
     json_object_update_new(
         document, json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "compiled",
                             (json_int_t)totals->compiled, "hits", (json_int_t)totals->hits,
@@ -232,7 +233,7 @@ static int run_build(const struct afj_verb *verb, int argc, const char **argv)
         fprintf(stderr, AFJ_PROGRAM ": no memory to report the build\n");
     int written;
     if (request.json) {
-        written = afj_words_print(AFJ_PROGRAM, describe_build(&all, &totals));
+        written = afj_document_print(AFJ_PROGRAM, describe_build(&all, &totals));
     } else {
         print_table(&all, &totals);
         written = afj_words_flush(AFJ_PROGRAM);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 static const char *const field_names[AFJ_FIELD_COUNT] = {
 #define AFJ_FIELD_NAME(field, name) [AFJ_FIELD_##field] = name,
     AFJ_FIELD_LIST(AFJ_FIELD_NAME)

@@ -3,6 +3,7 @@
 
 #include <afdep/cache.h>
 
+#include "cli/document.h"
 #include "cli/verbs.h"
 
 static int run_env(const struct afj_verb *verb, int argc, const char **argv);
@@ -61,7 +62,7 @@ static json_t *describe_variables(void)
 
 static json_t *describe_environment(const afdep_environment *is)
 {
-    json_t *document = afj_words_document("afdep-compile-env/1");
+    json_t *document = afj_document_new("afdep-compile-env/1");
     json_object_update_new(
         document,
         json_pack("{s:{s:s, s:s, s:b, s:s}, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, s:s, s:s, "
@@ -90,7 +91,7 @@ static int run_env(const struct afj_verb *verb, int argc, const char **argv)
         return afj_words_exit_code(status);
     }
     if (request.json)
-        return afj_words_print(AFJ_PROGRAM, describe_environment(&environment));
+        return afj_document_print(AFJ_PROGRAM, describe_environment(&environment));
     print_environment(&environment);
     return afj_words_flush(AFJ_PROGRAM);
 }

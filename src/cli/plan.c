@@ -3,6 +3,7 @@
 
 #include <afdep/config.h>
 
+#include "cli/document.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -134,7 +135,7 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
         json_decref(list);
         return code >= 0 ? code : afj_words_flush(AFJ_PROGRAM);
     }
-    json_t *document = afj_words_document("afdep-compile-plan/1");
+    json_t *document = afj_document_new("afdep-compile-plan/1");
     json_object_set_new(document, "deployments", list);
-    return afj_words_print(AFJ_PROGRAM, document);
+    return afj_document_print(AFJ_PROGRAM, document);
 }

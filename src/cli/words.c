@@ -1,5 +1,5 @@
-/* words.c: what the programs share: layouts, numbers, lists and names on a command line, the head
- * of a JSON document, and exit codes. */
+/* words.c: what the programs share: layouts, numbers, lists and names on a command line, and exit
+ * codes. */
 #include "cli/words.h"
 
 #include <errno.h>
@@ -160,27 +160,6 @@ void afj_words_list_finish(struct afj_list *list)
     free(list->text);
     free(list->items);
     memset(list, 0, sizeof *list);
-}
-
-json_t *afj_words_document(const char *schema)
-{
-    return json_pack("{s:s, s:s, s:s}", "schema", schema, "version", afdep_version(), "commit",
-                     afdep_commit());
-}
-
-int afj_words_print(const char *program, json_t *document)
-{
-    if (document == NULL) {
-        fprintf(stderr, "%s: no memory for the JSON document\n", program);
-        return AFJ_EXIT_FAILED;
-    }
-    int failed = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    json_decref(document);
-    if (failed != 0 || putchar('\n') == EOF) {
-        fprintf(stderr, "%s: cannot write to stdout: %s\n", program, strerror(errno));
-        return AFJ_EXIT_FAILED;
-    }
-    return afj_words_flush(program);
 }
 
 int afj_words_flush(const char *program)

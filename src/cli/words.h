@@ -1,5 +1,5 @@
-/* words.h: what the programs share: layouts, numbers, lists and names on a command line, the head
- * of a JSON document, and exit codes. The one file of cli that bench also uses. */
+/* words.h: what the programs share: layouts, numbers, lists and names on a command line, and exit
+ * codes. With document.h the one part of cli that bench also uses. */
 #ifndef AFJ_CLI_WORDS_H
 #define AFJ_CLI_WORDS_H
 
@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include <afdep/status.h>
-#include <jansson.h>
 
 /* Exit codes of all programs. */
 enum { AFJ_EXIT_OK = 0, AFJ_EXIT_FAILED = 1, AFJ_EXIT_USAGE = 2, AFJ_EXIT_MACHINE = 5 };
@@ -53,12 +52,6 @@ struct afj_list {
 /* Split `text`; refuses an empty item. Free with afj_words_list_finish, also after a refusal. */
 bool afj_words_list(const char *name, const char *text, struct afj_list *list, struct afj_why *why);
 void afj_words_list_finish(struct afj_list *list);
-
-/* A new document with "schema", "version" and "commit"; NULL without memory. */
-json_t *afj_words_document(const char *schema);
-
-/* Print a document on stdout and release it. Returns an exit code: a failed write is said. */
-int afj_words_print(const char *program, json_t *document);
 
 /* Make sure stdout was written. Returns an exit code. */
 int afj_words_flush(const char *program);

@@ -37,7 +37,7 @@ AFJ_DEVICE void round_sums(Piece &piece, const Sums &sums)
 AFJ_DEVICE void collect_row(const afj_collect_args &args, uint32_t token, uint32_t part, Wait &wait)
 {
     const uint32_t dead = load_dead(args.call);
-    const Set set = load_own(at<Set>(args.sets) + token);
+    const Set set = load_early(at<Set>(args.sets) + token);
     Vec *out = at<Vec>(args.out) + (uint64_t)token * kRowVecs;
     const uint64_t inbox = args.inbox + (uint64_t)token * kReplyStride;
     for (uint32_t c = 0; c < kPieces; ++c) {
@@ -66,13 +66,18 @@ AFJ_DEVICE void collect_row(const afj_collect_args &args, uint32_t token, uint32
 
 AFJ_ENTRY(collect, afj_collect_args)
 {
-    // Nobody in collect reads the counter; dispatch left the number that error records name.
-    if (warp_in_grid() == 0 && lane() == 0 && load_dead(args.call) == 0) {
-        uint32_t *counter = at<uint32_t>(args.call.counter);
-        store_own(counter, load_own(counter) + 1);
+    // One lane counts the exchange. Nobody in collect reads the counter; dispatch left the number
+    // that error records name. Both loads are issued here and used at the end.
+    const bool counts = warp_in_grid() == 0 && lane() == 0;
+    uint32_t dead = 0, exchange = 0;
+    if (counts) {
+        dead = load_dead(args.call);
+        exchange = load_early(at<uint32_t>(args.call.counter));
     }
     Wait wait(args.call, args.issued);
     const uint64_t items = (uint64_t)args.tokens * kWarpsPerRow;
     for (uint64_t item = warp_in_grid(); item < items; item += warps_in_grid())
         collect_row(args, (uint32_t)(item / kWarpsPerRow), (uint32_t)(item % kWarpsPerRow), wait);
+    if (counts && !dead && !wait.over())
+        store_own(at<uint32_t>(args.call.counter), exchange + 1);
 }

@@ -9,7 +9,7 @@
 AFJ_DEVICE void send_route_words(const afj_dispatch_args &args, uint32_t group)
 {
     const uint32_t dead = load_dead(args.call);
-    const uint32_t exchange = load_own(at<uint32_t>(args.call.counter));
+    const uint32_t exchange = load_early(at<uint32_t>(args.call.counter));
     Slots<uint32_t, kFfnRanks> acks;
     acks.each([&](int f, uint32_t &ack) { ack = load_relaxed(at<uint32_t>(args.acks) + f); });
 

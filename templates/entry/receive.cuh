@@ -28,10 +28,10 @@ AFJ_DEVICE bool read_segment(const afj_receive_args &args, RouteTable &table, ui
     uint32_t rows = 0;
     for (uint32_t base = first; base < end; base += kLanes) {
         const uint32_t i = base + (uint32_t)lane();
-        uint32_t word = 0;
+        const uint32_t *at_word = route_word(args, i / groups, i % groups);
+        uint32_t word = i < end ? load_relaxed(at_word) : 0;
         if (i < end && !dead)
-            word = wait.word(route_word(args, i / groups, i % groups), AFJ_PHASE_RECEIVE_ROUTE,
-                             kFfnRanks + i / groups);
+            word = wait.word(word, at_word, AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + i / groups);
         const uint32_t bits = (uint32_t)count_bits(word);
         const uint32_t bits_below = warp_sum_before(bits);
         if (i < end) {

@@ -31,15 +31,15 @@ AFJ_ENTRY(receive_few, afj_receive_args)
     const uint32_t bucket = args.call.bucket;
     const uint32_t groups = AFJ_GROUPS(bucket);
     const uint64_t items = (uint64_t)kAttentionRanks * bucket * kWarpsPerRow;
-    const bool first_warp = warp_in_grid() == 0;
 
     Wait wait(args.call, args.call.counter);
     Slots<uint32_t, kWords> words, before;
+    uint32_t rows = 0;
     bool scanned = false;
     for (uint64_t item = warp_in_grid(); item < items; item += warps_in_grid()) {
         const uint32_t part = (uint32_t)(item % kWarpsPerRow);
-        const uint32_t slot_index = (uint32_t)(item / kWarpsPerRow);
-        const Slot slot = slot_of(args, slot_index / bucket, slot_index % bucket);
+        const uint32_t index = (uint32_t)(item / kWarpsPerRow);
+        const Slot slot = slot_of(args, index / bucket, index % bucket);
         const uint32_t dead = scanned ? 0 : load_dead(args.call);
         Arrival arrival;
         peek_row(arrival, slot, part);
@@ -47,23 +47,20 @@ AFJ_ENTRY(receive_few, afj_receive_args)
         if (!scanned) {
             words.each([&](int i, uint32_t &word) {
                 const uint32_t source = (uint32_t)i / groups, group = (uint32_t)i % groups;
-                word = 0;
-                if (source < kAttentionRanks && !dead)
-                    word = wait.word(route_word(args, source, group), AFJ_PHASE_RECEIVE_ROUTE,
-                                     kFfnRanks + source);
+                word = source < kAttentionRanks ? load_relaxed(route_word(args, source, group)) : 0;
             });
             if (warp_any(dead)) {
                 withdraw_count(args, wait, true);
                 return;
             }
-            uint32_t rows;
+            words.each([&](int i, uint32_t &word) {
+                const uint32_t source = (uint32_t)i / groups, group = (uint32_t)i % groups;
+                if (source < kAttentionRanks)
+                    word = wait.word(word, route_word(args, source, group),
+                                     AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + source);
+            });
             before = bits_before(words, &rows);
             scanned = true;
-            if (first_warp) {
-                if (lane() == 0)
-                    publish_count(args, rows);
-                count_sources(args, words, groups);
-            }
         }
 
         const uint32_t word_index = slot.source * groups + slot.token / AFJ_GROUP_TOKENS;
@@ -73,6 +70,11 @@ AFJ_ENTRY(receive_few, afj_receive_args)
             const uint32_t rank_in_word = (uint32_t)count_bits(word & ((1u << bit) - 1));
             take_row(args, arrival, slot, part, before.take((int)word_index) + rank_in_word, wait);
         }
+    }
+    if (warp_in_grid() == 0) {
+        if (lane() == 0)
+            publish_count(args, rows);
+        count_sources(args, words, groups);
     }
     withdraw_count(args, wait, false);
 }

@@ -9,7 +9,10 @@
 // exchange. Nobody else in this kernel reads the counter.
 AFJ_DEVICE void acknowledge(const afj_reply_args &args)
 {
-    const uint32_t exchange = load_own(at<uint32_t>(args.call.counter));
+    const uint32_t dead = load_dead(args.call);
+    const uint32_t exchange = load_early(at<uint32_t>(args.call.counter));
+    if (warp_any(dead))
+        return;
     const uint32_t groups = AFJ_GROUPS(args.call.bucket);
     const uint64_t stride = AFJ_GROUPS(args.call.capacity);
     for (uint32_t i = (uint32_t)lane(); i < kAttentionRanks * groups; i += kLanes)
@@ -32,13 +35,13 @@ AFJ_DEVICE void acknowledge(const afj_reply_args &args)
 AFJ_DEVICE bool send_reply(const afj_reply_args &args, uint64_t row, uint32_t part)
 {
     const uint32_t dead = load_dead(args.call);
-    const uint32_t rows = load_own(at<uint32_t>(args.count));
-    const uint32_t source = load_own(at<uint32_t>(args.origins) + 2 * row);
-    const uint32_t token = load_own(at<uint32_t>(args.origins) + 2 * row + 1);
+    const uint32_t rows = load_early(at<uint32_t>(args.count));
+    const uint32_t source = load_early(at<uint32_t>(args.origins) + 2 * row);
+    const uint32_t token = load_early(at<uint32_t>(args.origins) + 2 * row + 1);
     const Vec *in = at<Vec>(args.rows) + row * kRowVecs;
     Piece piece;
     Span span = span_of(part, 0);
-    load_piece(piece, span, in);
+    load_piece_early(piece, span, in);
     if (dead || row >= rows)
         return false;
     const uint64_t index = (uint64_t)token * kReplyStride;
@@ -57,7 +60,7 @@ AFJ_DEVICE bool send_reply(const afj_reply_args &args, uint64_t row, uint32_t pa
 AFJ_ENTRY(reply, afj_reply_args)
 {
     // The last warp acks, so that it is not one of the few that a small batch keeps busy.
-    if (warp_in_grid() == warps_in_grid() - 1 && !warp_any(load_dead(args.call)))
+    if (warp_in_grid() == warps_in_grid() - 1)
         acknowledge(args);
     const uint64_t items = (uint64_t)kAttentionRanks * args.call.bucket * kWarpsPerRow;
     for (uint64_t item = warp_in_grid(); item < items; item += warps_in_grid())

@@ -24,7 +24,7 @@ AFJ_DEVICE float factor_of(const afj_scale_args &args, uint64_t row)
 
 AFJ_ENTRY(scale, afj_scale_args)
 {
-    const uint32_t rows = load_dead(args.call) ? 0 : load_own(at<uint32_t>(args.count));
+    const uint32_t rows = load_dead(args.call) ? 0 : load_early(at<uint32_t>(args.count));
     for (uint64_t row = warp_in_grid(); row < rows; row += warps_in_grid()) {
         const float factor = factor_of(args, row);
         for (uint32_t share = 0; share < kWarpsPerRow * kPieces; ++share) {

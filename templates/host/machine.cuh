@@ -8,8 +8,8 @@
 
 #include "host/ops.h"
 
-#define AFJ_DEVICE static inline
-#define AFJ_COLD static
+#define AFJ_DEVICE inline
+#define AFJ_COLD inline
 
 static const struct afj_sim_ops *sim;
 #define AFJ_EXPORT extern "C" __attribute__((visibility("default")))
@@ -53,8 +53,9 @@ AFJ_DEVICE void store_relaxed(Vec *p, Vec v) { sim->store(p->w, v.w, 4); }
 
 AFJ_DEVICE uint32_t load_input(const uint32_t *p) { return *p; }
 AFJ_DEVICE Vec load_input(const Vec *p) { return *p; }
-AFJ_DEVICE uint32_t load_own(const uint32_t *p) { return *(const volatile uint32_t *)p; }
-AFJ_DEVICE uint64_t load_own(const uint64_t *p) { return *(const volatile uint64_t *)p; }
+AFJ_DEVICE uint32_t load_early(const uint32_t *p) { return *(const volatile uint32_t *)p; }
+AFJ_DEVICE uint64_t load_early(const uint64_t *p) { return *(const volatile uint64_t *)p; }
+AFJ_DEVICE Vec load_early(const Vec *p) { return *p; }
 
 template <class T> AFJ_DEVICE void store_own(T *p, T v)
 {

@@ -80,19 +80,35 @@ AFJ_DEVICE Vec load_input(const Vec *p)
     return v;
 }
 
-// Memory of this rank that only an earlier or a later kernel touches from another warp. Loads are
-// issued where they are written, so that loads which depend on each other's control can overlap.
-AFJ_DEVICE uint32_t load_own(const uint32_t *p)
+// Memory that only an earlier or a later kernel writes. Unlike load_input these are issued where
+// they are written, before a branch that may not need them, so that loads overlap.
+AFJ_DEVICE uint32_t load_early(const uint32_t *p)
 {
     uint32_t v;
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(global_address(p)) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+                 : "=r"(v)
+                 : "l"(global_address(p))
+                 : "memory");
     return v;
 }
 
-AFJ_DEVICE uint64_t load_own(const uint64_t *p)
+AFJ_DEVICE uint64_t load_early(const uint64_t *p)
 {
     uint64_t v;
-    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(global_address(p)) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+                 : "=l"(v)
+                 : "l"(global_address(p))
+                 : "memory");
+    return v;
+}
+
+AFJ_DEVICE Vec load_early(const Vec *p)
+{
+    Vec v;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+                 : "l"(global_address(p))
+                 : "memory");
     return v;
 }
 

@@ -62,6 +62,12 @@ AFJ_DEVICE void load_piece(Piece &piece, Span span, const Vec *row)
     piece.each(span, [&](uint32_t i, Vec &v) { v = load_input(&row[i]); });
 }
 
+// The same before it is known whether the row is there to be sent.
+AFJ_DEVICE void load_piece_early(Piece &piece, Span span, const Vec *row)
+{
+    piece.each(span, [&](uint32_t i, Vec &v) { v = load_early(&row[i]); });
+}
+
 // No word of what is sent may read as empty.
 AFJ_DEVICE void canonicalise(Piece &piece, Span span)
 {

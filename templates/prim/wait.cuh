@@ -75,10 +75,9 @@ struct Wait {
         return over();
     }
 
-    // Poll one word until it is not empty; 0 after giving up.
-    AFJ_DEVICE uint32_t word(const uint32_t *p, uint32_t phase, uint32_t peer)
+    // Go on polling one word, of which `v` was seen last, until it is not empty; 0 after giving up.
+    AFJ_DEVICE uint32_t word(uint32_t v, const uint32_t *p, uint32_t phase, uint32_t peer)
     {
-        uint32_t v = load_relaxed(p);
         while (v == AFJ_EMPTY_WORD) {
             if (give_up(phase, peer, AFJ_NO_TOKEN))
                 return 0;

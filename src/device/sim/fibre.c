@@ -53,7 +53,8 @@ struct afj_fibre {
 };
 
 /* What a new fibre runs. makecontext passes ints, so the pointer comes in two halves. */
-static void run_body(unsigned low, unsigned high) {
+static void run_body(unsigned low, unsigned high)
+{
     struct afj_fibre *fibre = (struct afj_fibre *)(((uintptr_t)high << 16 << 16) | (uintptr_t)low);
 #if defined(AFJ_FIBRE_ASAN)
     __sanitizer_finish_switch_fiber(NULL, &fibre->outside_stack, &fibre->outside_bytes);
@@ -64,7 +65,8 @@ static void run_body(unsigned low, unsigned high) {
     abort(); /* a fibre that ended is never resumed */
 }
 
-static struct afj_fibre *make_fibre(void) {
+static struct afj_fibre *make_fibre(void)
+{
     struct afj_fibre *fibre = calloc(1, sizeof *fibre);
     if (fibre == NULL)
         return NULL;
@@ -86,8 +88,20 @@ static struct afj_fibre *make_fibre(void) {
     return fibre;
 }
 
-struct afj_fibre *afj_fibre_start(struct afj_fibre_pool *pool, void (*body)(void *),
-                                  void *argument) {
+/* Set the fibre's registers to the beginning of run_body on its own stack. */
+static void prepare(struct afj_fibre *fibre)
+{
+    getcontext(&fibre->inside);
+    fibre->inside.uc_stack.ss_sp = fibre->stack;
+    fibre->inside.uc_stack.ss_size = STACK_BYTES;
+    fibre->inside.uc_link = NULL;
+    uintptr_t bits = (uintptr_t)fibre;
+    makecontext(&fibre->inside, (void (*)(void))run_body, 2, (unsigned)(bits & 0xFFFFFFFFu),
+                (unsigned)(bits >> 16 >> 16));
+}
+
+struct afj_fibre *afj_fibre_start(struct afj_fibre_pool *pool, void (*body)(void *), void *argument)
+{
     struct afj_fibre *fibre = pool->idle;
     if (fibre != NULL)
         pool->idle = fibre->next;
@@ -104,17 +118,12 @@ struct afj_fibre *afj_fibre_start(struct afj_fibre_pool *pool, void (*body)(void
 #if defined(AFJ_FIBRE_TSAN)
     fibre->inside_note = __tsan_create_fiber(0);
 #endif
-    getcontext(&fibre->inside);
-    fibre->inside.uc_stack.ss_sp = fibre->stack;
-    fibre->inside.uc_stack.ss_size = STACK_BYTES;
-    fibre->inside.uc_link = NULL;
-    uintptr_t bits = (uintptr_t)fibre;
-    makecontext(&fibre->inside, (void (*)(void))run_body, 2, (unsigned)(bits & 0xFFFFFFFFu),
-                (unsigned)(bits >> 16 >> 16));
+    prepare(fibre);
     return fibre;
 }
 
-void afj_fibre_resume(struct afj_fibre *fibre) {
+void afj_fibre_resume(struct afj_fibre *fibre)
+{
 #if defined(AFJ_FIBRE_ASAN)
     __sanitizer_start_switch_fiber(&fibre->outside_note, fibre->stack, STACK_BYTES);
 #endif
@@ -128,7 +137,8 @@ void afj_fibre_resume(struct afj_fibre *fibre) {
 #endif
 }
 
-void afj_fibre_yield(struct afj_fibre *fibre) {
+void afj_fibre_yield(struct afj_fibre *fibre)
+{
 #if defined(AFJ_FIBRE_ASAN)
     __sanitizer_start_switch_fiber(fibre->ended ? NULL : &fibre->inside_note, fibre->outside_stack,
                                    fibre->outside_bytes);
@@ -145,7 +155,8 @@ void afj_fibre_yield(struct afj_fibre *fibre) {
 
 bool afj_fibre_ended(const struct afj_fibre *fibre) { return fibre->ended; }
 
-void afj_fibre_release(struct afj_fibre_pool *pool, struct afj_fibre *fibre) {
+void afj_fibre_release(struct afj_fibre_pool *pool, struct afj_fibre *fibre)
+{
 #if defined(AFJ_FIBRE_TSAN)
     __tsan_destroy_fiber(fibre->inside_note);
 #endif
@@ -153,7 +164,8 @@ void afj_fibre_release(struct afj_fibre_pool *pool, struct afj_fibre *fibre) {
     pool->idle = fibre;
 }
 
-void afj_fibre_pool_finish(struct afj_fibre_pool *pool) {
+void afj_fibre_pool_finish(struct afj_fibre_pool *pool)
+{
     while (pool->idle != NULL) {
         struct afj_fibre *fibre = pool->idle;
         pool->idle = fibre->next;

@@ -13,7 +13,8 @@ struct afj_fibre_pool {
 };
 
 /* Make a fibre that will call body(argument) when it is first resumed. NULL: no memory left. */
-struct afj_fibre *afj_fibre_start(struct afj_fibre_pool *pool, void (*body)(void *), void *argument);
+struct afj_fibre *afj_fibre_start(struct afj_fibre_pool *pool, void (*body)(void *),
+                                  void *argument);
 
 /* Run the fibre on the calling thread until it yields or its body returns. Successive calls may
  * come from different threads, one at a time. */

@@ -1,4 +1,5 @@
-/* grid.c: CTAs start in random order, each warp on a fibre; kernels reach the simulator from here. */
+/* grid.c: CTAs start in random order, each warp on a fibre; kernels reach the simulator from here.
+ */
 #include "device/sim/grid.h"
 
 #include <stdlib.h>
@@ -55,10 +56,7 @@ static struct afj_sim_warp *running;
 
 /* ---- what an image calls ---- */
 
-static struct afj_sim *simulator(void)
-{
-    return running->cta->grid->sim;
-}
+static struct afj_sim *simulator(void) { return running->cta->grid->sim; }
 
 static void yield(enum yield_reason reason)
 {
@@ -75,25 +73,13 @@ static void maybe_yield(void)
         yield(YIELD_POINT);
 }
 
-static uint32_t op_cta(void)
-{
-    return running->cta->index;
-}
+static uint32_t op_cta(void) { return running->cta->index; }
 
-static uint32_t op_ctas(void)
-{
-    return running->cta->grid->node->ctas;
-}
+static uint32_t op_ctas(void) { return running->cta->grid->node->ctas; }
 
-static uint32_t op_warp(void)
-{
-    return running->index;
-}
+static uint32_t op_warp(void) { return running->index; }
 
-static uint32_t op_warps(void)
-{
-    return running->cta->grid->node->warps;
-}
+static uint32_t op_warps(void) { return running->cta->grid->node->warps; }
 
 static void land(struct afj_sim *sim, struct afj_sim_device *device, struct afj_allocation *near,
                  size_t index, const uint32_t *words, uint32_t count)
@@ -211,15 +197,9 @@ static uint32_t op_barrier(uint32_t vote)
     return cta->result;
 }
 
-static void op_point(void)
-{
-    maybe_yield();
-}
+static void op_point(void) { maybe_yield(); }
 
-static void *op_shared(void)
-{
-    return running->cta->shared;
-}
+static void *op_shared(void) { return running->cta->shared; }
 
 static uint64_t op_clock_ns(void)
 {

@@ -17,15 +17,16 @@ struct afj_segment {
     uint32_t holders;                    /* a warp, a grid, a CTA or a stream */
     bool sealed;                         /* its warp stores no more into it */
     bool arrived;
-    size_t words; /* under way, held ones included */
-    struct segment_list waits;   /* segments that must arrive first; none of them has */
-    struct segment_list waiters; /* segments that have this one in `waits` */
-    struct afj_flying_word *held;    /* words stored while `waits` is not empty */
+    size_t words;                 /* under way, held ones included */
+    struct segment_list waits;    /* segments that must arrive first; none of them has */
+    struct segment_list waiters;  /* segments that have this one in `waits` */
+    struct afj_flying_word *held; /* words stored while `waits` is not empty */
     size_t held_count, held_capacity;
 };
 
 /* Make room for one more element of `size` bytes. False: no memory left, nothing changed. */
-static bool grow(void **items, size_t count, size_t *capacity, size_t size) {
+static bool grow(void **items, size_t count, size_t *capacity, size_t size)
+{
     if (count < *capacity)
         return true;
     size_t wanted = *capacity == 0 ? 16 : 2 * *capacity;
@@ -37,7 +38,8 @@ static bool grow(void **items, size_t count, size_t *capacity, size_t size) {
     return true;
 }
 
-static bool append(struct segment_list *list, struct afj_segment *segment) {
+static bool append(struct segment_list *list, struct afj_segment *segment)
+{
     void *items = list->items;
     if (!grow(&items, list->count, &list->capacity, sizeof(struct afj_segment *)))
         return false;
@@ -48,7 +50,8 @@ static bool append(struct segment_list *list, struct afj_segment *segment) {
 
 /* ---- segments ---- */
 
-static struct afj_segment *open_segment(struct afj_links *links) {
+static struct afj_segment *open_segment(struct afj_links *links)
+{
     struct afj_segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
         links->failed = true;
@@ -62,14 +65,16 @@ static struct afj_segment *open_segment(struct afj_links *links) {
     return segment;
 }
 
-static void free_segment(struct afj_segment *segment) {
+static void free_segment(struct afj_segment *segment)
+{
     free(segment->waits.items);
     free(segment->waiters.items);
     free(segment->held);
     free(segment);
 }
 
-static void drop_if_unused(struct afj_links *links, struct afj_segment *segment) {
+static void drop_if_unused(struct afj_links *links, struct afj_segment *segment)
+{
     if (!segment->arrived || segment->holders > 0)
         return;
     if (segment->previous != NULL)
@@ -81,7 +86,8 @@ static void drop_if_unused(struct afj_links *links, struct afj_segment *segment)
     free_segment(segment);
 }
 
-static void let_go(struct afj_links *links, struct afj_segment *segment) {
+static void let_go(struct afj_links *links, struct afj_segment *segment)
+{
     segment->holders--;
     drop_if_unused(links, segment);
 }
@@ -89,7 +95,8 @@ static void let_go(struct afj_links *links, struct afj_segment *segment) {
 static void put_on_link(struct afj_links *links, const struct afj_flying_word *word);
 
 /* `segment` has nothing to wait for any more: its held words may travel. */
-static void release_held(struct afj_links *links, struct afj_segment *segment) {
+static void release_held(struct afj_links *links, struct afj_segment *segment)
+{
     for (size_t i = 0; i < segment->held_count; i++)
         put_on_link(links, &segment->held[i]);
     free(segment->held);
@@ -99,7 +106,8 @@ static void release_held(struct afj_links *links, struct afj_segment *segment) {
 
 /* Notice that a segment has arrived, and then those that waited for nothing else. The depth is at
  * most the number of kernels and fences without a word of their own in a row. */
-static void check_arrival(struct afj_links *links, struct afj_segment *segment) {
+static void check_arrival(struct afj_links *links, struct afj_segment *segment)
+{
     if (segment->arrived || !segment->sealed || segment->words > 0 || segment->waits.count > 0)
         return;
     segment->arrived = true;
@@ -120,13 +128,15 @@ static void check_arrival(struct afj_links *links, struct afj_segment *segment) 
     let_go(links, segment);
 }
 
-static void seal(struct afj_links *links, struct afj_segment *segment) {
+static void seal(struct afj_links *links, struct afj_segment *segment)
+{
     segment->sealed = true;
     check_arrival(links, segment);
 }
 
 static void wait_for(struct afj_links *links, struct afj_segment *later,
-                     struct afj_segment *earlier) {
+                     struct afj_segment *earlier)
+{
     if (earlier == NULL || earlier->arrived)
         return;
     for (size_t i = 0; i < later->waits.count && i < 4; i++)
@@ -142,12 +152,14 @@ static void wait_for(struct afj_links *links, struct afj_segment *later,
     }
 }
 
-static bool is_ahead(const struct afj_segment *segment) {
+static bool is_ahead(const struct afj_segment *segment)
+{
     return segment != NULL && !segment->arrived;
 }
 
 void afj_segment_fence(struct afj_links *links, struct afj_segment **segment,
-                       struct afj_segment *cta, struct afj_segment *stream) {
+                       struct afj_segment *cta, struct afj_segment *stream)
+{
     struct afj_segment *old = *segment;
     bool has_words = old != NULL && old->words > 0;
     if (!has_words && !is_ahead(cta) && !is_ahead(stream))
@@ -169,7 +181,8 @@ void afj_segment_fence(struct afj_links *links, struct afj_segment **segment,
 }
 
 static void add_to_join(struct afj_links *links, struct afj_segment **join,
-                        struct afj_segment *segment) {
+                        struct afj_segment *segment)
+{
     if (*join == NULL)
         *join = open_segment(links);
     if (*join != NULL)
@@ -177,7 +190,8 @@ static void add_to_join(struct afj_links *links, struct afj_segment **join,
 }
 
 void afj_segment_publish(struct afj_links *links, struct afj_segment **segment,
-                         struct afj_segment **join) {
+                         struct afj_segment **join)
+{
     struct afj_segment *old = *segment;
     if (old == NULL || (old->words == 0 && old->waits.count == 0))
         return;
@@ -193,7 +207,8 @@ void afj_segment_publish(struct afj_links *links, struct afj_segment **segment,
 }
 
 void afj_segment_end(struct afj_links *links, struct afj_segment **segment,
-                     struct afj_segment **join) {
+                     struct afj_segment **join)
+{
     struct afj_segment *old = *segment;
     *segment = NULL;
     if (old == NULL)
@@ -205,7 +220,8 @@ void afj_segment_end(struct afj_links *links, struct afj_segment **segment,
 }
 
 void afj_segment_merge(struct afj_links *links, struct afj_segment **earlier,
-                       struct afj_segment **later) {
+                       struct afj_segment **later)
+{
     if (*later == NULL)
         return;
     wait_for(links, *later, *earlier);
@@ -215,13 +231,15 @@ void afj_segment_merge(struct afj_links *links, struct afj_segment **earlier,
     seal(links, *earlier);
 }
 
-bool afj_segment_arrived(struct afj_links *links, struct afj_segment **join) {
+bool afj_segment_arrived(struct afj_links *links, struct afj_segment **join)
+{
     if (*join != NULL && (*join)->arrived)
         afj_segment_forget(links, join);
     return *join == NULL;
 }
 
-void afj_segment_forget(struct afj_links *links, struct afj_segment **segment) {
+void afj_segment_forget(struct afj_links *links, struct afj_segment **segment)
+{
     struct afj_segment *old = *segment;
     *segment = NULL;
     if (old == NULL)
@@ -235,19 +253,22 @@ void afj_segment_forget(struct afj_links *links, struct afj_segment **segment) {
 
 /* ---- links ---- */
 
-static struct afj_link *find_link(const struct afj_links *links, uint32_t link) {
+static struct afj_link *find_link(const struct afj_links *links, uint32_t link)
+{
     return &links->from[link / AFJ_SIM_DEVICES][link % AFJ_SIM_DEVICES];
 }
 
 /* The word cannot be kept for lack of memory: it is lost, and the run will say so. */
-static void lose(struct afj_links *links, const struct afj_flying_word *word) {
+static void lose(struct afj_links *links, const struct afj_flying_word *word)
+{
     links->failed = true;
     links->flying--;
     word->segment->words--;
     afj_allocation_arrive(word->to, word->index);
 }
 
-static void put_on_link(struct afj_links *links, const struct afj_flying_word *word) {
+static void put_on_link(struct afj_links *links, const struct afj_flying_word *word)
+{
     uint32_t to = (uint32_t)word->to->device;
     struct afj_link **row = &links->from[word->from];
     if (*row == NULL && (*row = calloc(AFJ_SIM_DEVICES, sizeof **row)) == NULL) {
@@ -272,7 +293,8 @@ static void put_on_link(struct afj_links *links, const struct afj_flying_word *w
 }
 
 void afj_link_store(struct afj_links *links, struct afj_segment **segment,
-                    const struct afj_flying_word *word) {
+                    const struct afj_flying_word *word)
+{
     if (*segment == NULL && (*segment = open_segment(links)) == NULL)
         return;
     if (!afj_allocation_depart(word->to, word->index)) {
@@ -299,16 +321,19 @@ void afj_link_store(struct afj_links *links, struct afj_segment **segment,
 
 bool afj_link_ready(const struct afj_links *links) { return links->busy_count > 0; }
 
-uint32_t afj_link_choose(const struct afj_links *links, struct afj_random *random) {
+uint32_t afj_link_choose(const struct afj_links *links, struct afj_random *random)
+{
     return links->busy[afj_random_below(random, (uint32_t)links->busy_count)];
 }
 
-size_t afj_link_count(const struct afj_links *links, uint32_t link) {
+size_t afj_link_count(const struct afj_links *links, uint32_t link)
+{
     return find_link(links, link)->count;
 }
 
 struct afj_flying_word afj_link_take(struct afj_links *links, uint32_t link,
-                                     struct afj_random *random) {
+                                     struct afj_random *random)
+{
     struct afj_link *from = find_link(links, link);
     uint32_t bound = from->count > UINT32_MAX ? UINT32_MAX : (uint32_t)from->count;
     size_t chosen = afj_random_below(random, bound);
@@ -326,7 +351,8 @@ struct afj_flying_word afj_link_take(struct afj_links *links, uint32_t link,
     return word;
 }
 
-void afj_link_clear(struct afj_links *links) {
+void afj_link_clear(struct afj_links *links)
+{
     for (size_t i = 0; i < links->busy_count; i++) {
         struct afj_link *link = find_link(links, links->busy[i]);
         for (size_t w = 0; w < link->count; w++)
@@ -345,7 +371,8 @@ void afj_link_clear(struct afj_links *links) {
     links->failed = false;
 }
 
-void afj_link_finish(struct afj_links *links) {
+void afj_link_finish(struct afj_links *links)
+{
     afj_link_clear(links);
     for (uint32_t from = 0; from < AFJ_SIM_DEVICES; from++) {
         for (uint32_t to = 0; links->from[from] != NULL && to < AFJ_SIM_DEVICES; to++)

@@ -43,7 +43,7 @@ struct afj_links {
     size_t busy_count, busy_capacity;
     struct afj_segment *first; /* every segment there is */
     size_t flying;             /* words, held ones included */
-    bool failed; /* an allocation failed and a word or an order was lost */
+    bool failed;               /* an allocation failed and a word or an order was lost */
 };
 
 /* Store a word. *segment is the storing warp's present one, NULL before its first. */

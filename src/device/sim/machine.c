@@ -29,7 +29,8 @@ static atomic_uint queue;
 static bool any_thread, several_threads;
 static pthread_t first_thread;
 
-static void make_condition(void) {
+static void make_condition(void)
+{
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -37,7 +38,8 @@ static void make_condition(void) {
     pthread_condattr_destroy(&attributes);
 }
 
-static void lock_room(void) {
+static void lock_room(void)
+{
     atomic_fetch_add_explicit(&queue, 1, memory_order_relaxed);
     pthread_mutex_lock(&door);
     pthread_mutex_lock(&room);
@@ -49,7 +51,8 @@ static void lock_room(void) {
 
 /* Weights differ by seed, so that a set of seeds sees words that are early and words that are very
  * late, warps that hardly interleave and warps that do at every step. */
-static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy) {
+static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy)
+{
     static const uint32_t deliver_weights[] = {1, 2, 4, 8, 24, 64};
     static const uint32_t most[] = {1, 2, 4, 16, 64};
     static const uint32_t permilles[] = {5, 50, 200, 500, 900};
@@ -72,7 +75,8 @@ static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy
     sim->configured = true;
 }
 
-static void begin_anew(struct afj_sim *sim) {
+static void begin_anew(struct afj_sim *sim)
+{
     afj_stream_drop_all(sim);
     afj_link_clear(&sim->links);
     sim->random.state = sim->policy.seed;
@@ -89,7 +93,8 @@ static void begin_anew(struct afj_sim *sim) {
     any_thread = several_threads = false;
 }
 
-static struct afj_sim *enter_room(void) {
+static struct afj_sim *enter_room(void)
+{
     pthread_once(&once, make_condition);
     lock_room();
     struct afj_sim *sim = &the_simulator;
@@ -104,7 +109,8 @@ static struct afj_sim *enter_room(void) {
 
 /* ---- the lock ---- */
 
-struct afj_sim *afj_sim_enter(void) {
+struct afj_sim *afj_sim_enter(void)
+{
     struct afj_sim *sim = enter_room();
     pthread_t self = pthread_self();
     if (!any_thread)
@@ -115,12 +121,14 @@ struct afj_sim *afj_sim_enter(void) {
     return sim;
 }
 
-void afj_sim_leave(struct afj_sim *sim) {
+void afj_sim_leave(struct afj_sim *sim)
+{
     (void)sim;
     pthread_mutex_unlock(&room);
 }
 
-void afj_sim_let_others_in(struct afj_sim *sim) {
+void afj_sim_let_others_in(struct afj_sim *sim)
+{
     (void)sim;
     if (atomic_load_explicit(&queue, memory_order_relaxed) == 0)
         return;
@@ -128,7 +136,8 @@ void afj_sim_let_others_in(struct afj_sim *sim) {
     lock_room();
 }
 
-bool afj_sim_await_others(struct afj_sim *sim) {
+bool afj_sim_await_others(struct afj_sim *sim)
+{
     if (!several_threads)
         return false;
     uint64_t before = sim->appends;
@@ -145,20 +154,23 @@ bool afj_sim_await_others(struct afj_sim *sim) {
     return sim->appends != before;
 }
 
-void afj_sim_appended(struct afj_sim *sim) {
+void afj_sim_appended(struct afj_sim *sim)
+{
     sim->appends++;
     pthread_cond_broadcast(&work_came);
 }
 
 /* ---- traces and violations ---- */
 
-void afj_sim_trace(struct afj_sim *sim, uint64_t what, uint64_t a, uint64_t b, uint64_t c) {
+void afj_sim_trace(struct afj_sim *sim, uint64_t what, uint64_t a, uint64_t b, uint64_t c)
+{
     const uint64_t odd = 0x9E3779B97F4A7C15u;
     uint64_t all = ((what * odd + a) * odd + b) * odd + c;
     sim->trace = afj_random_mix(sim->trace * odd + all);
 }
 
-void afj_sim_violation(struct afj_sim *sim, uint64_t *kind, const char *format, ...) {
+void afj_sim_violation(struct afj_sim *sim, uint64_t *kind, const char *format, ...)
+{
     ++*kind;
     if (sim->counters.violations++ > 0)
         return;
@@ -172,44 +184,51 @@ void afj_sim_violation(struct afj_sim *sim, uint64_t *kind, const char *format, 
 
 /* ---- sim.h ---- */
 
-struct afj_sim_policy afj_sim_policy_of_seed(uint64_t seed) {
+struct afj_sim_policy afj_sim_policy_of_seed(uint64_t seed)
+{
     return (struct afj_sim_policy){.seed = seed, .hold_device = -1};
 }
 
-void afj_sim_configure(const struct afj_sim_policy *policy) {
+void afj_sim_configure(const struct afj_sim_policy *policy)
+{
     struct afj_sim *sim = enter_room();
     take_policy(sim, policy);
     begin_anew(sim);
     afj_sim_leave(sim);
 }
 
-void afj_sim_reset(void) {
+void afj_sim_reset(void)
+{
     struct afj_sim *sim = enter_room();
     begin_anew(sim);
     afj_sim_leave(sim);
 }
 
-uint64_t afj_sim_trace_digest(void) {
+uint64_t afj_sim_trace_digest(void)
+{
     struct afj_sim *sim = enter_room();
     uint64_t trace = sim->trace;
     afj_sim_leave(sim);
     return trace;
 }
 
-struct afj_sim_counters afj_sim_counters(void) {
+struct afj_sim_counters afj_sim_counters(void)
+{
     struct afj_sim *sim = enter_room();
     struct afj_sim_counters counters = sim->counters;
     afj_sim_leave(sim);
     return counters;
 }
 
-void afj_sim_first_violation(char *sentence, size_t size) {
+void afj_sim_first_violation(char *sentence, size_t size)
+{
     struct afj_sim *sim = enter_room();
     snprintf(sentence, size, "%s", sim->first_violation);
     afj_sim_leave(sim);
 }
 
-uint64_t afj_sim_clock_ns(void) {
+uint64_t afj_sim_clock_ns(void)
+{
     struct afj_sim *sim = enter_room();
     uint64_t now = sim->clock_ns;
     afj_sim_leave(sim);

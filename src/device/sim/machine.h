@@ -88,7 +88,8 @@ void afj_sim_appended(struct afj_sim *sim);
 /* Fold a decision into the trace. */
 void afj_sim_trace(struct afj_sim *sim, uint64_t what, uint64_t a, uint64_t b, uint64_t c);
 
-/* Count a broken rule; the first one's sentence is kept and logged. `kind` is one of the counters. */
+/* Count a broken rule; the first one's sentence is kept and logged. `kind` is one of the counters.
+ */
 __attribute__((format(printf, 3, 4))) void afj_sim_violation(struct afj_sim *sim, uint64_t *kind,
                                                              const char *format, ...);
 

@@ -6,7 +6,8 @@
 
 #define ALIGNMENT 256
 
-static void free_allocation(struct afj_allocation *allocation) {
+static void free_allocation(struct afj_allocation *allocation)
+{
     free(allocation->base);
     allocation->base = NULL;
     if (allocation->flying_count != 0)
@@ -16,7 +17,8 @@ static void free_allocation(struct afj_allocation *allocation) {
 }
 
 /* Index of the first allocation that begins above `address`. */
-static size_t first_above(const struct afj_memory *memory, uintptr_t address) {
+static size_t first_above(const struct afj_memory *memory, uintptr_t address)
+{
     size_t low = 0, high = memory->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -28,7 +30,8 @@ static size_t first_above(const struct afj_memory *memory, uintptr_t address) {
     return low;
 }
 
-static bool make_room(struct afj_memory *memory) {
+static bool make_room(struct afj_memory *memory)
+{
     if (memory->count < memory->capacity)
         return true;
     size_t capacity = memory->capacity == 0 ? 64 : 2 * memory->capacity;
@@ -41,7 +44,8 @@ static bool make_room(struct afj_memory *memory) {
 }
 
 /* Poison whole words and the bytes behind them. */
-static void poison(char *base, size_t bytes) {
+static void poison(char *base, size_t bytes)
+{
     const uint32_t pattern = AFJ_SIM_POISON;
     for (size_t at = 0; at < bytes; at += sizeof pattern) {
         size_t left = bytes - at;
@@ -50,7 +54,8 @@ static void poison(char *base, size_t bytes) {
 }
 
 struct afj_allocation *afj_memory_add(struct afj_memory *memory, int32_t device, uint32_t serial,
-                                      size_t bytes) {
+                                      size_t bytes)
+{
     struct afj_allocation *allocation = calloc(1, sizeof *allocation);
     void *base = NULL;
     if (allocation == NULL || !make_room(memory) ||
@@ -62,8 +67,8 @@ struct afj_allocation *afj_memory_add(struct afj_memory *memory, int32_t device,
         memset(base, 0, bytes);
     else
         poison(base, bytes);
-    *allocation = (struct afj_allocation){
-        .base = base, .bytes = bytes, .device = device, .serial = serial};
+    *allocation =
+        (struct afj_allocation){.base = base, .bytes = bytes, .device = device, .serial = serial};
     size_t at = first_above(memory, (uintptr_t)base);
     memmove(memory->sorted + at + 1, memory->sorted + at,
             (memory->count - at) * sizeof *memory->sorted);
@@ -72,11 +77,13 @@ struct afj_allocation *afj_memory_add(struct afj_memory *memory, int32_t device,
     return allocation;
 }
 
-static bool holds(const struct afj_allocation *allocation, uintptr_t address) {
+static bool holds(const struct afj_allocation *allocation, uintptr_t address)
+{
     return address - (uintptr_t)allocation->base < allocation->bytes;
 }
 
-struct afj_allocation *afj_memory_find(struct afj_memory *memory, const void *address) {
+struct afj_allocation *afj_memory_find(struct afj_memory *memory, const void *address)
+{
     uintptr_t wanted = (uintptr_t)address;
     if (memory->recent != NULL && holds(memory->recent, wanted))
         return memory->recent;
@@ -87,7 +94,8 @@ struct afj_allocation *afj_memory_find(struct afj_memory *memory, const void *ad
     return memory->recent;
 }
 
-static void remove_at(struct afj_memory *memory, size_t at) {
+static void remove_at(struct afj_memory *memory, size_t at)
+{
     struct afj_allocation *allocation = memory->sorted[at];
     if (memory->recent == allocation)
         memory->recent = NULL;
@@ -97,7 +105,8 @@ static void remove_at(struct afj_memory *memory, size_t at) {
     free_allocation(allocation);
 }
 
-bool afj_memory_remove(struct afj_memory *memory, int32_t device, const void *base) {
+bool afj_memory_remove(struct afj_memory *memory, int32_t device, const void *base)
+{
     size_t above = first_above(memory, (uintptr_t)base);
     if (above == 0 || memory->sorted[above - 1]->base != base ||
         memory->sorted[above - 1]->device != device)
@@ -106,24 +115,28 @@ bool afj_memory_remove(struct afj_memory *memory, int32_t device, const void *ba
     return true;
 }
 
-void afj_memory_remove_device(struct afj_memory *memory, int32_t device) {
+void afj_memory_remove_device(struct afj_memory *memory, int32_t device)
+{
     for (size_t at = memory->count; at-- > 0;)
         if (memory->sorted[at]->device == device)
             remove_at(memory, at);
 }
 
-void afj_memory_finish(struct afj_memory *memory) {
+void afj_memory_finish(struct afj_memory *memory)
+{
     while (memory->count > 0)
         remove_at(memory, memory->count - 1);
     free(memory->sorted);
     *memory = (struct afj_memory){0};
 }
 
-bool afj_allocation_flying(const struct afj_allocation *allocation, size_t index) {
+bool afj_allocation_flying(const struct afj_allocation *allocation, size_t index)
+{
     return allocation->flying_count != 0 && (allocation->flying[index / 32] >> (index % 32) & 1u);
 }
 
-bool afj_allocation_depart(struct afj_allocation *allocation, size_t index) {
+bool afj_allocation_depart(struct afj_allocation *allocation, size_t index)
+{
     if (allocation->flying == NULL) {
         allocation->flying = calloc(allocation->bytes / 128 + 1, sizeof *allocation->flying);
         if (allocation->flying == NULL)
@@ -134,7 +147,8 @@ bool afj_allocation_depart(struct afj_allocation *allocation, size_t index) {
     return true;
 }
 
-void afj_allocation_arrive(struct afj_allocation *allocation, size_t index) {
+void afj_allocation_arrive(struct afj_allocation *allocation, size_t index)
+{
     allocation->flying[index / 32] &= ~(1u << (index % 32));
     allocation->flying_count--;
     if (allocation->flying_count == 0 && allocation->base == NULL)

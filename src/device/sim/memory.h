@@ -16,8 +16,8 @@
 struct afj_allocation {
     char *base; /* 256-byte aligned; NULL once freed */
     size_t bytes;
-    int32_t device;  /* ordinal, or AFJ_SIM_HOST */
-    uint32_t serial; /* how many its device allocated before; names it in traces */
+    int32_t device;   /* ordinal, or AFJ_SIM_HOST */
+    uint32_t serial;  /* how many its device allocated before; names it in traces */
     uint32_t *flying; /* a bit a word: one is on its way to it; NULL until the first */
     size_t flying_count;
 };

@@ -31,7 +31,8 @@ enum trace_kind { TRACE_RUN = 1, TRACE_ARRIVE, TRACE_JUMP, TRACE_RELEASE };
 
 /* ---- actors ---- */
 
-static void swap(struct afj_sim_device *device, uint32_t a, uint32_t b) {
+static void swap(struct afj_sim_device *device, uint32_t a, uint32_t b)
+{
     struct afj_sim_actor *first = device->actors[a], *second = device->actors[b];
     device->actors[a] = second;
     device->actors[b] = first;
@@ -40,7 +41,8 @@ static void swap(struct afj_sim_device *device, uint32_t a, uint32_t b) {
 }
 
 void afj_scheduler_add(struct afj_sim *sim, struct afj_sim_device *device,
-                       struct afj_sim_actor *actor) {
+                       struct afj_sim_actor *actor)
+{
     if (device->actor_count == device->actor_capacity) {
         uint32_t capacity = device->actor_capacity == 0 ? 64 : 2 * device->actor_capacity;
         struct afj_sim_actor **actors = realloc(device->actors, capacity * sizeof(*actors));
@@ -60,7 +62,8 @@ void afj_scheduler_add(struct afj_sim *sim, struct afj_sim_device *device,
 }
 
 void afj_scheduler_remove(struct afj_sim *sim, struct afj_sim_device *device,
-                          struct afj_sim_actor *actor) {
+                          struct afj_sim_actor *actor)
+{
     if (!actor->listed)
         return;
     actor->listed = false;
@@ -71,30 +74,35 @@ void afj_scheduler_remove(struct afj_sim *sim, struct afj_sim_device *device,
     swap(device, actor->place, --device->actor_count);
 }
 
-static void wake(struct afj_sim *sim, struct afj_sim_device *device) {
+static void wake(struct afj_sim *sim, struct afj_sim_device *device)
+{
     device->change++;
     sim->awake += device->actor_count - device->awake;
     device->awake = device->actor_count;
 }
 
-void afj_scheduler_wake(struct afj_sim *sim, struct afj_sim_device *device) {
+void afj_scheduler_wake(struct afj_sim *sim, struct afj_sim_device *device)
+{
     sim->confirmed = false;
     wake(sim, device);
 }
 
-static void wake_everyone(struct afj_sim *sim) {
+static void wake_everyone(struct afj_sim *sim)
+{
     for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++)
         if (sim->devices[i] != NULL)
             wake(sim, sim->devices[i]);
 }
 
-void afj_scheduler_wake_all(struct afj_sim *sim) {
+void afj_scheduler_wake_all(struct afj_sim *sim)
+{
     sim->confirmed = false;
     wake_everyone(sim);
 }
 
 void afj_scheduler_paused(struct afj_sim *sim, struct afj_sim_device *device,
-                          struct afj_sim_actor *actor) {
+                          struct afj_sim_actor *actor)
+{
     if (actor->change != device->change) {
         actor->change = device->change;
         actor->pauses = 0;
@@ -106,7 +114,8 @@ void afj_scheduler_paused(struct afj_sim *sim, struct afj_sim_device *device,
     }
 }
 
-void afj_scheduler_milestone(struct afj_sim *sim) {
+void afj_scheduler_milestone(struct afj_sim *sim)
+{
     sim->confirmed = sim->clock_was_read = false;
     sim->blind_rounds = 0;
     sim->jump_ns = FIRST_JUMP_NS;
@@ -116,7 +125,8 @@ void afj_scheduler_milestone(struct afj_sim *sim) {
 
 /* ---- one step ---- */
 
-static void run_one(struct afj_sim *sim) {
+static void run_one(struct afj_sim *sim)
+{
     uint32_t chosen = afj_random_below(&sim->random, sim->awake);
     uint32_t ordinal = 0;
     for (;; ordinal++) {
@@ -132,7 +142,8 @@ static void run_one(struct afj_sim *sim) {
     afj_grid_run(sim, sim->devices[ordinal], sim->devices[ordinal]->actors[chosen]);
 }
 
-static void write_word(struct afj_sim *sim, const struct afj_flying_word *word) {
+static void write_word(struct afj_sim *sim, const struct afj_flying_word *word)
+{
     struct afj_allocation *to = word->to;
     uint32_t ordinal = (uint32_t)to->device;
     afj_sim_trace(sim, TRACE_ARRIVE, ((uint64_t)word->from << 32) | ordinal,
@@ -153,7 +164,8 @@ static void write_word(struct afj_sim *sim, const struct afj_flying_word *word) 
     afj_allocation_arrive(to, word->index);
 }
 
-static void deliver_some(struct afj_sim *sim) {
+static void deliver_some(struct afj_sim *sim)
+{
     uint32_t link = afj_link_choose(&sim->links, &sim->random);
     uint32_t words = 1 + afj_random_below(&sim->random, sim->policy.deliver_most);
     for (; words > 0 && afj_link_count(&sim->links, link) > 0; words--) {
@@ -164,7 +176,8 @@ static void deliver_some(struct afj_sim *sim) {
 
 /* ---- getting nowhere ---- */
 
-static afdep_status give_up(struct afj_sim *sim) {
+static afdep_status give_up(struct afj_sim *sim)
+{
     struct afj_sim_grid *grid = afj_stream_any_grid(sim);
     afj_scheduler_milestone(sim);
     if (grid == NULL)
@@ -177,7 +190,8 @@ static afdep_status give_up(struct afj_sim *sim) {
                     (unsigned)(GIVE_UP_NS / FIRST_JUMP_NS), (unsigned long long)sim->policy.seed);
 }
 
-static void jump(struct afj_sim *sim, bool anyone_polls) {
+static void jump(struct afj_sim *sim, bool anyone_polls)
+{
     uint64_t ahead = sim->jump_ns, soonest = afj_stream_next_time(sim);
     if (soonest != UINT64_MAX && (!anyone_polls || soonest - sim->clock_ns < ahead)) {
         ahead = soonest - sim->clock_ns;
@@ -194,7 +208,8 @@ static void jump(struct afj_sim *sim, bool anyone_polls) {
     wake_everyone(sim);
 }
 
-static bool anyone_listed(const struct afj_sim *sim) {
+static bool anyone_listed(const struct afj_sim *sim)
+{
     for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++)
         if (sim->devices[i] != NULL && sim->devices[i]->actor_count > 0)
             return true;
@@ -202,7 +217,8 @@ static bool anyone_listed(const struct afj_sim *sim) {
 }
 
 /* Nobody is awake and no word flies. */
-static afdep_status unstick(struct afj_sim *sim) {
+static afdep_status unstick(struct afj_sim *sim)
+{
     bool anyone_polls = anyone_listed(sim);
     if (anyone_polls && !sim->confirmed) {
         sim->confirmed = true;
@@ -226,15 +242,15 @@ static afdep_status unstick(struct afj_sim *sim) {
         wake_everyone(sim);
         return AFDEP_OK;
     }
-    if (sim->waited_ns >= GIVE_UP_NS ||
-        (!anyone_polls && afj_stream_next_time(sim) == UINT64_MAX))
+    if (sim->waited_ns >= GIVE_UP_NS || (!anyone_polls && afj_stream_next_time(sim) == UINT64_MAX))
         return give_up(sim);
     jump(sim, anyone_polls);
     return AFDEP_OK;
 }
 
 /* Whether everybody is busy and yet nothing has ended for so long that nothing will. */
-static afdep_status check_patience(struct afj_sim *sim) {
+static afdep_status check_patience(struct afj_sim *sim)
+{
     uint64_t patience = PATIENCE_STEPS + (uint64_t)PATIENCE_STEPS_AN_ACTOR * sim->awake +
                         16 * (uint64_t)sim->links.flying;
     if (sim->counters.steps - sim->milestone_step < patience)
@@ -246,7 +262,8 @@ static afdep_status check_patience(struct afj_sim *sim) {
     return AFDEP_OK;
 }
 
-static afdep_status step(struct afj_sim *sim) {
+static afdep_status step(struct afj_sim *sim)
+{
     sim->counters.steps++;
     sim->clock_ns += STEP_NS;
     if (sim->waiting != NULL)
@@ -255,9 +272,8 @@ static afdep_status step(struct afj_sim *sim) {
     if (sim->awake == 0 && !words)
         return unstick(sim);
     uint32_t all = sim->policy.run_weight + sim->policy.deliver_weight;
-    bool deliver =
-        sim->awake == 0 ||
-        (words && afj_random_below(&sim->random, all) < sim->policy.deliver_weight);
+    bool deliver = sim->awake == 0 ||
+                   (words && afj_random_below(&sim->random, all) < sim->policy.deliver_weight);
     if (deliver)
         deliver_some(sim);
     else
@@ -266,7 +282,8 @@ static afdep_status step(struct afj_sim *sim) {
 }
 
 afdep_status afj_scheduler_run(struct afj_sim *sim, struct afj_sim_device *device,
-                               struct afj_sim_stream *stream) {
+                               struct afj_sim_stream *stream)
+{
     afj_stream_begin_all(sim);
     for (uint32_t steps = 0; !afj_stream_is_idle(sim, device, stream); steps++) {
         AFJ_TRY(step(sim));

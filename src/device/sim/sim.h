@@ -27,7 +27,7 @@ struct afj_sim_policy {
     uint32_t point_permille; /* chance in 1000 that a warp stops at a point; 0: the seed chooses */
     const char *hold_entry;  /* kernels of this name start one CTA; the others wait until nothing
                                 else can run. NULL: none. Copied. */
-    int32_t hold_device; /* kernels of this device wait until nothing else can run; -1: none */
+    int32_t hold_device;     /* kernels of this device wait until nothing else can run; -1: none */
     /* Called for each word that arrives, under the simulator's lock; makes no call of device.h or
      * of this file. NULL: none. */
     void (*arrival)(const struct afj_sim_arrival *arrival, void *user);
@@ -35,17 +35,18 @@ struct afj_sim_policy {
 };
 
 struct afj_sim_counters {
-    uint64_t steps;     /* decisions of the scheduler */
-    uint64_t switches;  /* times a warp went on */
-    uint64_t stored;    /* words sent to other devices */
-    uint64_t delivered; /* words that arrived */
-    uint64_t dropped;   /* words whose memory had been freed when they arrived */
-    uint64_t jumps;     /* times the clock ran ahead because nothing but time could help */
-    uint64_t violations;      /* all of the following */
-    uint64_t double_stores;   /* two words on their way to one place */
-    uint64_t races;           /* a device stored where a word was on its way to */
-    uint64_t stray_stores;    /* to no allocation or not aligned; not performed */
-    uint64_t unreachable;     /* to a device without peer access; not performed */
+    uint64_t steps;         /* decisions of the scheduler */
+    uint64_t switches;      /* times a warp went on */
+    uint64_t stored;        /* words sent to other devices */
+    uint64_t delivered;     /* words that arrived */
+    uint64_t dropped;       /* words whose memory had been freed when they arrived */
+    uint64_t jumps;         /* times the clock ran ahead because nothing but time could help */
+    uint64_t violations;    /* all of the following */
+    uint64_t double_stores; /* two words on their way to one place */
+    uint64_t races;         /* a device stored where a word was on its way to */
+    uint64_t stray_stores;  /* to no allocation or not aligned; not performed */
+    uint64_t unreachable;   /* to a device without peer access; not performed */
+    uint64_t stray_frees;   /* of what is no allocation */
 };
 
 /* The policy that a seed alone gives: the seed chooses everything, nothing is held. */

@@ -1,5 +1,5 @@
-/* random.c: the bench's own random numbers (splitmix64 and xoshiro256**), equal on all machines. */
-#include "bench/random.h"
+/* dice.c: the bench's own random numbers (splitmix64 and xoshiro256**), equal on all machines. */
+#include "bench/dice.h"
 
 #include <sys/random.h>
 #include <time.h>
@@ -12,17 +12,17 @@ static uint64_t mix(uint64_t *state)
     return z ^ z >> 31;
 }
 
-void afj_random_seed(struct afj_random *random, uint64_t seed)
+void afj_dice_seed(struct afj_dice *dice, uint64_t seed)
 {
     for (int i = 0; i < 4; i++)
-        random->state[i] = mix(&seed);
+        dice->state[i] = mix(&seed);
 }
 
 static uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
-uint64_t afj_random_next(struct afj_random *random)
+uint64_t afj_dice_next(struct afj_dice *dice)
 {
-    uint64_t *s = random->state;
+    uint64_t *s = dice->state;
     uint64_t drawn = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
     s[2] ^= s[0];
     s[3] ^= s[1];
@@ -33,17 +33,17 @@ uint64_t afj_random_next(struct afj_random *random)
     return drawn;
 }
 
-uint32_t afj_random_below(struct afj_random *random, uint32_t bound)
+uint32_t afj_dice_below(struct afj_dice *dice, uint32_t bound)
 {
-    return (uint32_t)(((afj_random_next(random) >> 32) * bound) >> 32);
+    return (uint32_t)(((afj_dice_next(dice) >> 32) * bound) >> 32);
 }
 
-double afj_random_unit(struct afj_random *random)
+double afj_dice_unit(struct afj_dice *dice)
 {
-    return (double)(afj_random_next(random) >> 11) * 0x1p-53;
+    return (double)(afj_dice_next(dice) >> 11) * 0x1p-53;
 }
 
-uint64_t afj_random_fresh_seed(void)
+uint64_t afj_dice_fresh_seed(void)
 {
     uint64_t seed = 0;
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) {

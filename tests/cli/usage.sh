@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# usage.sh: wrong usage exits with 2 and the usage line; help and version exit with 0.
+. "$(dirname "$0")/common.bash"
+
+run 2 afdep-compile
+has stderr 'usage: afdep-compile plan|build|env'
+run 2 afdep-compile frobnicate
+has stderr '"frobnicate" is not a verb'
+for verb in plan build env; do
+    run 2 afdep-compile "$verb" --frobnicate
+    has stderr '--frobnicate'
+    has stderr "usage: afdep-compile $verb"
+    is_empty stdout
+    run 0 afdep-compile "$verb" --help
+    has stdout 'examples:'
+    has stdout '--json'
+done
+run 2 afdep-compile plan
+has stderr 'no layout was given'
+run 2 afdep-compile plan --layout
+has stderr 'usage: afdep-compile plan'
+run 2 afdep-compile plan --layout 8B
+has stderr 'layout 8B: ranks with both roles are not supported yet'
+run 2 afdep-compile plan --layout 2F2A
+has stderr '"2F2A" is not of the form 2A2F'
+run 2 afdep-compile plan --layout 2A2F --domains 2
+has stderr 'more than one NVLink domain is not supported yet'
+run 2 afdep-compile plan --layout 2A2F --hidden 2052
+has stderr 'hidden is 2052; it must be a multiple of 8'
+run 2 afdep-compile plan --layout 2A2F --hidden 2048,
+has stderr 'an item of the list is empty'
+run 2 afdep-compile plan --layout 2A2F --device sim --arch sm_90a
+has stderr 'sm_90a'
+run 2 afdep-compile plan --layout 2A2F --device tpu
+has stderr 'it must be cuda or sim'
+run 2 afdep-compile plan --layout 2A2F --duty forward
+has stderr 'not supported yet'
+run 2 afdep-compile plan --layout 2A3F --experts 128
+has stderr 'experts is 128'
+run 2 afdep-compile build --layout 2A2F -j 0
+has stderr '-j is "0"'
+run 2 afdep-compile env surplus
+has stderr '"surplus" is one argument too many'
+
+run 2 afdep-compile plan "$work/absent.jsonl"
+has stderr "$work/absent.jsonl: No such file"
+printf '{"layout": "2A2F"}\n\n{"layout": "2A2F", "hiden": 64}\n' >"$work/bad.jsonl"
+run 2 afdep-compile plan "$work/bad.jsonl"
+has stderr "$work/bad.jsonl:3: \"hiden\" is not a field of a deployment"
+run 2 afdep-compile plan - <<<'{"layout": '
+has stderr 'stdin:1: '
+run 2 afdep-compile plan - <<<'["2A2F"]'
+has stderr 'stdin:1: a line must be one JSON object'
+run 2 afdep-compile plan - </dev/null
+has stderr 'stdin: no deployment in it'
+
+run 0 afdep-compile --version
+has stdout 'afdep-compile '
+has stdout '(commit '
+run 0 afdep-compile --help
+has stdout 'build'
+
+run 2 afdep-bench
+has stderr 'usage: afdep-bench exchange'
+run 2 afdep-bench exchange --frobnicate
+has stderr 'usage: afdep-bench exchange'
+run 2 afdep-bench exchange --tokens 33 --capacity 32
+has stderr 'tokens is 33'
+run 2 afdep-bench exchange --routing odd
+has stderr 'it must be random, skew, one or khot'
+run 0 afdep-bench exchange --help
+has stdout 'examples:'
+run 0 afdep-bench --version
+has stdout 'afdep-bench '
+finish

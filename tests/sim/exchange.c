@@ -1,0 +1,369 @@
+/* exchange.c: exchanges of many layouts on simulated devices, bit by bit, under many schedules. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "bench/harness.h"
+#include "device/sim/sim.h"
+
+/* One simulated deployment, and the seed all of it is drawn from. */
+struct scene {
+    struct afj_harness harness;
+    struct afj_dice dice;
+    uint64_t seed;
+};
+
+static const char *replay_note(const struct scene *scene)
+{
+    static char note[900];
+    snprintf(note, sizeof note, "%uA%uF hidden %u, seed %llu: %.600s",
+             scene->harness.config.attention_ranks, scene->harness.config.ffn_ranks,
+             scene->harness.config.hidden, (unsigned long long)scene->seed,
+             scene->harness.failure);
+    return note;
+}
+
+#define MUST(scene, call) cr_assert_eq(call, AFDEP_OK, "%s", replay_note(scene))
+
+/* Seeds are fixed, so that a test fails every time; AFDEP_SIM_SEED moves them all. */
+static uint64_t first_seed(void)
+{
+    const char *word = getenv("AFDEP_SIM_SEED");
+    return word == NULL ? 1 : strtoull(word, NULL, 10);
+}
+
+static void open_scene(struct scene *scene, const afdep_config *config, uint32_t room,
+                       uint64_t seed)
+{
+    memset(scene, 0, sizeof *scene);
+    scene->seed = seed;
+    afj_dice_seed(&scene->dice, seed);
+    const struct afj_sim_policy policy = afj_sim_policy_of_seed(seed);
+    afj_sim_configure(&policy);
+    MUST(scene, afj_harness_create(&scene->harness, config, NULL, room));
+}
+
+/* What is wrong with a scene shows here: no test may close it unseen. */
+static void close_scene(struct scene *scene)
+{
+    char violation[256];
+    afj_sim_first_violation(violation, sizeof violation);
+    afj_harness_destroy(&scene->harness);
+    cr_assert_str_empty(violation, "%s: %s", replay_note(scene), violation);
+}
+
+static afdep_config config_of(uint32_t attention, uint32_t ffn, uint32_t hidden)
+{
+    afdep_config config = AFDEP_CONFIG_INIT;
+    config.device = AFDEP_DEVICE_SIM;
+    config.attention_ranks = attention;
+    config.ffn_ranks = ffn;
+    config.hidden = hidden;
+    config.experts = 8 * ffn;
+    config.top_k = 4;
+    config.capacity = 96;
+    return config;
+}
+
+static void assert_clean(const struct scene *scene, const struct afj_tally *tally, const char *what)
+{
+    cr_assert(afj_tally_is_clean(tally), "%s, %s: %llu of %llu checked, %llu wrong, error %g: %s",
+              replay_note(scene), what, (unsigned long long)tally->checked,
+              (unsigned long long)tally->expected, (unsigned long long)tally->wrong,
+              tally->worst_error, tally->first);
+}
+
+static void run_exchange(struct scene *scene, enum afj_routing routing)
+{
+    struct afj_tally tally = {0};
+    afj_inputs_draw(&scene->harness.lanes[0], routing, &scene->dice);
+    MUST(scene, afj_harness_run(&scene->harness, 0, &tally));
+    assert_clean(scene, &tally, afj_routing_name(routing));
+}
+
+/* Between 0 and 64 tokens, sometimes none at all, and a bucket that fits. */
+static void draw_tokens(struct scene *scene)
+{
+    struct afj_inputs *inputs = &scene->harness.lanes[0];
+    uint32_t most = 1;
+    for (uint32_t a = 0; a < inputs->attention_ranks; a++) {
+        const uint32_t tokens = afj_dice_below(&scene->dice, 4) == 0
+                                    ? 0
+                                    : afj_dice_below(&scene->dice, inputs->room + 1);
+        inputs->tokens[a] = tokens;
+        most = tokens > most ? tokens : most;
+    }
+    const uint32_t capacity = scene->harness.config.capacity;
+    inputs->bucket = most + afj_dice_below(&scene->dice, capacity - most + 1);
+    if (afj_dice_below(&scene->dice, 4) == 0)
+        inputs->bucket = 0;
+}
+
+/* Several exchanges in a row over the same buffers, everything drawn from the seed. */
+static void run_seed(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t room,
+                     int exchanges, uint64_t seed)
+{
+    struct scene scene;
+    const afdep_config config = config_of(attention, ffn, hidden);
+    open_scene(&scene, &config, room, seed);
+    for (int i = 0; i < exchanges; i++) {
+        draw_tokens(&scene);
+        scene.harness.without_origins = afj_dice_below(&scene.dice, 3) == 0;
+        run_exchange(&scene,
+                     (enum afj_routing)afj_dice_below(&scene.dice, AFJ_ROUTING_COUNT));
+    }
+    close_scene(&scene);
+}
+
+static void run_seeds(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t room,
+                      int exchanges, uint64_t seeds)
+{
+    const uint64_t first = first_seed();
+    for (uint64_t seed = first; seed < first + seeds; seed++)
+        run_seed(attention, ffn, hidden, room, exchanges, seed);
+}
+
+Test(exchange, two_by_two_is_exact_whatever_the_schedule) { run_seeds(2, 2, 64, 64, 5, 24); }
+Test(exchange, three_to_one_is_exact_whatever_the_schedule) { run_seeds(3, 1, 64, 64, 5, 24); }
+Test(exchange, one_to_three_is_exact_whatever_the_schedule) { run_seeds(1, 3, 64, 64, 5, 24); }
+Test(exchange, seven_to_one_is_exact_whatever_the_schedule) { run_seeds(7, 1, 64, 48, 3, 8); }
+Test(exchange, eleven_to_one_is_exact_whatever_the_schedule) { run_seeds(11, 1, 64, 40, 3, 6); }
+Test(exchange, rows_of_2048_elements_are_exact) { run_seeds(2, 2, 2048, 6, 3, 4); }
+Test(exchange, rows_of_2880_elements_are_exact) { run_seeds(1, 1, 2880, 6, 3, 3); }
+
+Test(exchange, every_routing_is_exact_in_both_shapes_of_kernels)
+{
+    struct scene scene;
+    const afdep_config config = config_of(2, 2, 64);
+    open_scene(&scene, &config, 64, first_seed());
+    for (unsigned routing = 0; routing < AFJ_ROUTING_COUNT; routing++)
+        for (uint32_t tokens = 1; tokens <= 64; tokens += 21) {
+            afj_inputs_set_tokens(&scene.harness.lanes[0], tokens);
+            run_exchange(&scene, (enum afj_routing)routing);
+        }
+    close_scene(&scene);
+}
+
+Test(exchange, any_subset_of_sources_may_have_no_tokens)
+{
+    struct scene scene;
+    const afdep_config config = config_of(3, 1, 64);
+    open_scene(&scene, &config, 20, first_seed());
+    struct afj_inputs *inputs = &scene.harness.lanes[0];
+    for (unsigned subset = 0; subset < 8; subset++) {
+        for (uint32_t a = 0; a < 3; a++)
+            inputs->tokens[a] = (subset >> a & 1) != 0 ? 0 : 20;
+        inputs->bucket = 20;
+        run_exchange(&scene, AFJ_ROUTING_RANDOM);
+    }
+    close_scene(&scene);
+}
+
+Test(exchange, wide_sets_of_ffn_ranks_are_exact)
+{
+    struct scene scene;
+    afdep_config config = config_of(1, 40, 64);
+    config.top_k = 32;
+    open_scene(&scene, &config, 8, first_seed());
+    afj_inputs_set_tokens(&scene.harness.lanes[0], 8);
+    run_exchange(&scene, AFJ_ROUTING_FULL);
+    run_exchange(&scene, AFJ_ROUTING_RANDOM);
+    close_scene(&scene);
+}
+
+/* Three round trips of a source are enqueued at once; the FFN rank and the other source come later. */
+Test(exchange, an_idle_source_may_run_ahead)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
+        struct scene scene;
+        struct afj_tally tally = {0};
+        const afdep_config config = config_of(3, 1, 64);
+        open_scene(&scene, &config, 16, seed);
+        struct afj_harness *harness = &scene.harness;
+        struct afj_inputs *inputs = &harness->lanes[0];
+        afj_inputs_set_tokens(inputs, 16);
+        inputs->tokens[1] = 0;
+        afj_inputs_draw(inputs, AFJ_ROUTING_RANDOM, &scene.dice);
+        MUST(&scene, afj_harness_load(harness, 0));
+        static const uint32_t order[] = {2, 1, 3}; /* ranks; rank 2 is source 1, the idle one */
+        for (int i = 0; i < 3; i++)
+            for (int trip = 0; trip < 3; trip++) {
+                MUST(&scene, afj_harness_step(harness, order[i], 0, AFJ_STEP_DISPATCH,
+                                              AFJ_EXPERT_SCALE));
+                MUST(&scene, afj_harness_step(harness, order[i], 0, AFJ_STEP_COLLECT,
+                                              AFJ_EXPERT_SCALE));
+            }
+        for (int trip = 0; trip < 3; trip++) {
+            MUST(&scene, afj_harness_step(harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE));
+            MUST(&scene, afj_harness_step(harness, 0, 0, AFJ_STEP_REPLY, AFJ_EXPERT_SCALE));
+        }
+        MUST(&scene, afj_harness_synchronize(harness));
+        MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, &tally));
+        assert_clean(&scene, &tally, "three trips at once");
+        close_scene(&scene);
+    }
+}
+
+/* Hold all CTAs of an entry but one, or a whole rank, until nothing else can run. */
+static void run_held(const char *entry, int32_t device)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + 6; seed++) {
+        struct scene scene;
+        const afdep_config config = config_of(2, 2, 64);
+        open_scene(&scene, &config, 64, seed);
+        struct afj_sim_policy policy = afj_sim_policy_of_seed(seed);
+        policy.hold_entry = entry;
+        policy.hold_device = device;
+        afj_sim_configure(&policy);
+        for (int i = 0; i < 3; i++) {
+            afj_inputs_set_tokens(&scene.harness.lanes[0], i == 1 ? 5 : 64);
+            run_exchange(&scene, i == 2 ? AFJ_ROUTING_MIXED : AFJ_ROUTING_RANDOM);
+        }
+        close_scene(&scene);
+    }
+}
+
+Test(exchange, late_ctas_of_receive_do_no_harm) { run_held("receive", -1); }
+Test(exchange, late_ctas_of_receive_few_do_no_harm) { run_held("receive_few", -1); }
+Test(exchange, late_ctas_of_dispatch_do_no_harm) { run_held("dispatch", -1); }
+Test(exchange, late_ctas_of_reply_do_no_harm) { run_held("reply", -1); }
+Test(exchange, late_ctas_of_collect_do_no_harm) { run_held("collect", -1); }
+Test(exchange, a_late_ffn_rank_does_no_harm) { run_held(NULL, 0); }
+Test(exchange, a_late_source_does_no_harm) { run_held(NULL, 3); }
+
+static uint64_t trace_of(uint64_t seed)
+{
+    run_seed(2, 2, 64, 32, 2, seed);
+    return afj_sim_trace_digest();
+}
+
+Test(exchange, the_same_seed_gives_the_same_trace)
+{
+    const uint64_t seed = first_seed();
+    const uint64_t trace = trace_of(seed);
+    cr_assert_eq(trace_of(seed), trace, "seed %llu runs in two ways", (unsigned long long)seed);
+    cr_assert_neq(trace_of(seed + 1), trace, "the seed changes nothing");
+}
+
+static void draw_both_lanes(struct scene *scene)
+{
+    for (uint32_t lane = 0; lane < 2; lane++) {
+        afj_inputs_set_tokens(&scene->harness.lanes[lane],
+                              1 + afj_dice_below(&scene->dice, 48));
+        afj_inputs_draw(&scene->harness.lanes[lane], AFJ_ROUTING_RANDOM, &scene->dice);
+        MUST(scene, afj_harness_load(&scene->harness, lane));
+    }
+}
+
+static void check_both_lanes(struct scene *scene, const char *what)
+{
+    struct afj_tally tally = {0};
+    MUST(scene, afj_harness_synchronize(&scene->harness));
+    for (uint32_t lane = 0; lane < 2; lane++)
+        MUST(scene, afj_harness_check(&scene->harness, lane, AFJ_EXPERT_SCALE, &tally));
+    assert_clean(scene, &tally, what);
+}
+
+Test(exchange, two_lanes_interleave_on_one_stream)
+{
+    /* d0 d1 r0 p0 r1 p1 c0 c1 */
+    static const struct {
+        uint32_t lane;
+        enum afj_step step;
+    } calls[] = {{0, AFJ_STEP_DISPATCH}, {1, AFJ_STEP_DISPATCH}, {0, AFJ_STEP_RECEIVE},
+                 {0, AFJ_STEP_REPLY},    {1, AFJ_STEP_RECEIVE},  {1, AFJ_STEP_REPLY},
+                 {0, AFJ_STEP_COLLECT},  {1, AFJ_STEP_COLLECT}};
+    for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
+        struct scene scene;
+        afdep_config config = config_of(2, 2, 64);
+        config.lanes = 2;
+        open_scene(&scene, &config, 48, seed);
+        for (int trip = 0; trip < 3; trip++) {
+            draw_both_lanes(&scene);
+            for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+                MUST(&scene, afj_harness_step_all(&scene.harness, calls[i].lane, calls[i].step,
+                                                  AFJ_EXPERT_SCALE));
+            check_both_lanes(&scene, "two lanes");
+        }
+        close_scene(&scene);
+    }
+}
+
+Test(exchange, a_captured_exchange_replays_with_new_inputs)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + 6; seed++) {
+        struct scene scene;
+        afdep_graph *graphs[AFDEP_MAX_RANKS];
+        afdep_config config = config_of(2, 2, 64);
+        config.lanes = 2;
+        open_scene(&scene, &config, 48, seed);
+        draw_both_lanes(&scene);
+        MUST(&scene, afj_harness_capture(&scene.harness, 2, AFJ_EXPERT_SCALE, graphs));
+        for (int replay = 0; replay < 4; replay++) {
+            for (uint32_t lane = 0; lane < 2; lane++) {
+                afj_inputs_draw(&scene.harness.lanes[lane],
+                                replay == 1 ? AFJ_ROUTING_EMPTY : AFJ_ROUTING_MIXED,
+                                &scene.dice);
+                MUST(&scene, afj_harness_load(&scene.harness, lane));
+            }
+            MUST(&scene, afj_harness_launch(&scene.harness, graphs));
+            check_both_lanes(&scene, "a replay");
+        }
+        afj_harness_drop_graphs(&scene.harness, graphs);
+        close_scene(&scene);
+    }
+}
+
+/* The check itself must be able to fail: a word changed on its way shows as a wrong row. */
+static void spoil_word(const struct afj_sim_arrival *arrival, void *user)
+{
+    (void)arrival;
+    ++*(uint64_t *)user;
+}
+
+Test(exchange, words_travel_through_the_simulated_links)
+{
+    struct scene scene;
+    uint64_t arrivals = 0;
+    const afdep_config config = config_of(1, 1, 64);
+    open_scene(&scene, &config, 4, first_seed());
+    struct afj_sim_policy policy = afj_sim_policy_of_seed(scene.seed);
+    policy.arrival = spoil_word;
+    policy.user = &arrivals;
+    afj_sim_configure(&policy);
+    afj_inputs_set_tokens(&scene.harness.lanes[0], 4);
+    run_exchange(&scene, AFJ_ROUTING_FULL);
+    /* Four rows of 32 words there and back, ids, weights, a route word and an ack. */
+    cr_assert_geq(arrivals, 4 * (32 + 8 + 32) + 2);
+    close_scene(&scene);
+}
+
+Test(oracle, a_wrong_row_a_wrong_count_and_a_write_too_far_are_found)
+{
+    struct scene scene;
+    struct afj_tally tally = {0};
+    const afdep_config config = config_of(1, 1, 64);
+    open_scene(&scene, &config, 4, first_seed());
+    struct afj_harness *harness = &scene.harness;
+    struct afj_inputs *inputs = &harness->lanes[0];
+    afj_inputs_set_tokens(inputs, 3);
+    run_exchange(&scene, AFJ_ROUTING_FULL);
+    inputs->rows[5] ^= 1; /* the reference now expects another row, here and when collected */
+    MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, &tally));
+    cr_assert_eq(tally.wrong, 2, "%llu", (unsigned long long)tally.wrong);
+    inputs->rows[5] ^= 1;
+
+    tally = (struct afj_tally){0};
+    inputs->weights[0] ^= 0x00400000;
+    MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, &tally));
+    cr_assert_eq(tally.wrong, 2, "%llu", (unsigned long long)tally.wrong);
+    inputs->weights[0] ^= 0x00400000;
+
+    tally = (struct afj_tally){0};
+    inputs->tokens[0] = 2; /* three rows came: a row too many on each side, and three counts */
+    MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, &tally));
+    cr_assert_geq(tally.wrong, 4);
+    close_scene(&scene);
+}
