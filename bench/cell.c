@@ -65,8 +65,7 @@ static afdep_status check_graph(struct afj_cell *cell, struct afj_harness *harne
                                 struct afj_dice *dice)
 {
     afdep_graph *graphs[AFDEP_MAX_RANKS];
-    afdep_status status =
-        afj_harness_capture(harness, GRAPH_CHECK_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    afdep_status status = afj_harness_capture(harness, GRAPH_CHECK_TRIPS, AFJ_EXPERT_SCALE, graphs);
     if (status == AFDEP_OK)
         status = check_replays(cell, harness, dice, graphs);
     afj_harness_drop_graphs(harness, graphs);
@@ -124,12 +123,10 @@ afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
     struct afj_harness harness;
     memset(&cell->tally, 0, sizeof cell->tally);
     cell->ranks_per_gpu = count_ranks_per_gpu(cell);
-    afdep_status status =
-        afj_harness_create(&harness, &cell->config, cell->devices, cell->tokens);
+    afdep_status status = afj_harness_create(&harness, &cell->config, cell->devices, cell->tokens);
     if (status == AFDEP_OK && cell->config.device == AFDEP_DEVICE_CUDA)
         snprintf(cell->gpu, sizeof cell->gpu, "%s",
-                 afdep_device_name(
-                     afdep_group_device(harness.group, cell->config.ffn_ranks)));
+                 afdep_device_name(afdep_group_device(harness.group, cell->config.ffn_ranks)));
     if (status == AFDEP_OK)
         status = run_checks(cell, &harness);
     if (status != AFDEP_OK)

@@ -23,8 +23,7 @@ static int report_cell(const struct afj_sweep *sweep, const struct afj_cell *cel
         fprintf(stderr,
                 AFJ_BENCH_PROGRAM ": %llu of %llu rows checked, %llu wrong, worst error %g; %s\n",
                 (unsigned long long)cell->tally.checked, (unsigned long long)cell->tally.expected,
-                (unsigned long long)cell->tally.wrong, cell->tally.worst_error,
-                cell->tally.first);
+                (unsigned long long)cell->tally.wrong, cell->tally.worst_error, cell->tally.first);
         code = AFJ_EXIT_FAILED;
     }
     if (sweep->record != NULL && !afj_record_append(sweep->record, cell, command))
@@ -62,10 +61,12 @@ static int print_cells(const struct afj_sweep *sweep, json_t *list)
 int afj_bench_exchange(int argc, const char **argv)
 {
     struct afj_sweep sweep;
-    int code = afj_sweep_read(argc - 1, argv + 1, &sweep);
-    if (code >= 0)
-        return code;
     char *command = afj_record_command(argc, argv);
+    int code = afj_sweep_read(argc - 1, argv + 1, &sweep);
+    if (code >= 0) {
+        free(command);
+        return code;
+    }
     json_t *list = json_array();
     if (command != NULL && list != NULL) {
         fprintf(stderr, AFJ_BENCH_PROGRAM ": seed %llu, device %s\n",
@@ -74,8 +75,8 @@ int afj_bench_exchange(int argc, const char **argv)
         if (!sweep.json)
             afj_cell_print_head();
         code = run_cells(&sweep, command, list);
-        code = worse(code, sweep.json ? print_cells(&sweep, list)
-                                      : afj_words_flush(AFJ_BENCH_PROGRAM));
+        code = worse(code,
+                     sweep.json ? print_cells(&sweep, list) : afj_words_flush(AFJ_BENCH_PROGRAM));
     } else {
         fprintf(stderr, AFJ_BENCH_PROGRAM ": no memory\n");
         code = AFJ_EXIT_FAILED;

@@ -166,8 +166,7 @@ void afj_harness_destroy(struct afj_harness *harness)
         afdep_buffer_destroy(harness->buffers[rank]);
         for (uint32_t lane = 0; lane < harness->config.lanes; lane++) {
             struct array arrays[MOST_ARRAYS];
-            const size_t count =
-                list_arrays(harness, rank, side_of(harness, rank, lane), arrays);
+            const size_t count = list_arrays(harness, rank, side_of(harness, rank, lane), arrays);
             for (size_t i = 0; i < count; i++)
                 afdep_device_free(device, *arrays[i].memory);
         }
@@ -293,8 +292,7 @@ static afdep_status reply_on(struct afj_harness *harness, uint32_t rank, uint32_
     const afdep_reply_args args = {.struct_size = sizeof args,
                                    .lane = lane,
                                    .rows = expert == AFJ_EXPERT_SCALE ? side->out : side->rows};
-    return keep_failure(harness,
-                        afdep_reply(harness->buffers[rank], &args, harness->streams[rank]),
+    return keep_failure(harness, afdep_reply(harness->buffers[rank], &args, harness->streams[rank]),
                         "reply", rank);
 }
 

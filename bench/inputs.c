@@ -7,9 +7,8 @@
 const char *afj_routing_name(enum afj_routing routing)
 {
     static const char *const names[AFJ_ROUTING_COUNT] = {
-        [AFJ_ROUTING_RANDOM] = "random", [AFJ_ROUTING_SKEW] = "skew",
-        [AFJ_ROUTING_ONE] = "one",       [AFJ_ROUTING_KHOT] = "khot",
-        [AFJ_ROUTING_EMPTY] = "empty",   [AFJ_ROUTING_FULL] = "full",
+        [AFJ_ROUTING_RANDOM] = "random", [AFJ_ROUTING_SKEW] = "skew",   [AFJ_ROUTING_ONE] = "one",
+        [AFJ_ROUTING_KHOT] = "khot",     [AFJ_ROUTING_EMPTY] = "empty", [AFJ_ROUTING_FULL] = "full",
         [AFJ_ROUTING_MIXED] = "mixed",   [AFJ_ROUTING_AVOID] = "avoid"};
     return (unsigned)routing < AFJ_ROUTING_COUNT ? names[routing] : NULL;
 }
@@ -65,8 +64,7 @@ const int32_t *afj_inputs_ids(const struct afj_inputs *inputs, uint32_t source, 
     return inputs->ids + token_index(inputs, source, token) * inputs->top_k;
 }
 
-const uint32_t *afj_inputs_weights(const struct afj_inputs *inputs, uint32_t source,
-                                   uint32_t token)
+const uint32_t *afj_inputs_weights(const struct afj_inputs *inputs, uint32_t source, uint32_t token)
 {
     return inputs->weights + token_index(inputs, source, token) * inputs->top_k;
 }
@@ -185,8 +183,8 @@ static void choose_mixed(const struct chooser *chooser, int32_t *ids)
     const uint32_t kind = afj_dice_below(chooser->dice, 8);
     for (uint32_t k = 0; k < inputs->top_k; k++) {
         const int32_t expert = (int32_t)afj_dice_below(chooser->dice, inputs->experts);
-        const int32_t odd[] = {-1,        (int32_t)inputs->experts, INT32_MIN,
-                               INT32_MAX, (int32_t)(uint32_t)afj_dice_next(chooser->dice)};
+        const int32_t odd[] = {-1, (int32_t)inputs->experts, INT32_MIN, INT32_MAX,
+                               (int32_t)(uint32_t)afj_dice_next(chooser->dice)};
         if (kind == 0)
             ids[k] = -1;
         else if (kind == 1 && k > 0)
@@ -246,13 +244,11 @@ static void draw_weights(uint32_t *weights, uint32_t count, bool wild, struct af
         const float weight = (float)(afj_dice_unit(dice) + 0.001);
         memcpy(&weights[k], &weight, sizeof weight);
         if (wild && afj_dice_below(dice, 8) == 0)
-            weights[k] = afj_dice_below(dice, 2) == 0 ? 0xFFFFFFFFu
-                                                          : (uint32_t)afj_dice_next(dice);
+            weights[k] = afj_dice_below(dice, 2) == 0 ? 0xFFFFFFFFu : (uint32_t)afj_dice_next(dice);
     }
 }
 
-void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
-                     struct afj_dice *dice)
+void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing, struct afj_dice *dice)
 {
     struct chooser chooser = {.inputs = inputs, .dice = dice};
     if (routing == AFJ_ROUTING_SKEW) {
@@ -267,8 +263,7 @@ void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
         chooser.source = a;
         for (uint32_t t = 0; t < inputs->tokens[a]; t++) {
             const size_t token = token_index(inputs, a, t);
-            const bool wild =
-                routing == AFJ_ROUTING_MIXED && afj_dice_below(dice, 2) == 0;
+            const bool wild = routing == AFJ_ROUTING_MIXED && afj_dice_below(dice, 2) == 0;
             uint16_t *row = inputs->rows + token * inputs->hidden;
             if (wild || afj_dice_below(dice, 64) == 0)
                 draw_wild_row(row, inputs->hidden, dice);

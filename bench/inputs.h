@@ -44,8 +44,7 @@ void afj_inputs_finish(struct afj_inputs *inputs);
 void afj_inputs_set_tokens(struct afj_inputs *inputs, uint32_t tokens);
 
 /* Draw rows, ids and weights for the tokens that the ranks have now. */
-void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing,
-                     struct afj_dice *dice);
+void afj_inputs_draw(struct afj_inputs *inputs, enum afj_routing routing, struct afj_dice *dice);
 
 const uint16_t *afj_inputs_row(const struct afj_inputs *inputs, uint32_t source, uint32_t token);
 const int32_t *afj_inputs_ids(const struct afj_inputs *inputs, uint32_t source, uint32_t token);

@@ -49,10 +49,7 @@ static uint16_t canonical_element(const uint16_t *row, uint32_t i)
     return row[low] == 0xFFFF && row[low + 1] == 0xFFFF ? 0x7FFF : row[i];
 }
 
-static uint32_t canonical_weight(uint32_t bits)
-{
-    return bits == 0xFFFFFFFFu ? 0x7FFFFFFFu : bits;
-}
+static uint32_t canonical_weight(uint32_t bits) { return bits == 0xFFFFFFFFu ? 0x7FFFFFFFu : bits; }
 
 /* One received row against its token; says what differs, or NULL. */
 static const char *compare_row(const struct afj_inputs *inputs, uint32_t ffn,
@@ -192,8 +189,8 @@ struct sums {
     double *exact, *magnitude; /* [hidden] in FP64 */
 };
 
-/* Sum one token's replies over the FFN ranks, starting from the first. Returns whether the FP64 sums
- * are fit to compare with: no factor left the range of FP32. */
+/* Sum one token's replies over the FFN ranks, starting from the first. Returns whether the FP64
+ * sums are fit to compare with: no factor left the range of FP32. */
 static bool sum_replies(const struct afj_inputs *inputs, uint32_t source, uint32_t token,
                         enum afj_expert expert, struct sums *sums)
 {

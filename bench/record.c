@@ -82,9 +82,8 @@ bool afj_record_append(const char *path, const struct afj_cell *cell, const char
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     json_t *record = afj_document_new("afdep-bench-exchange/1");
     json_object_update_new(record, afj_cell_describe(cell));
-    json_object_update_new(record,
-                           json_pack("{s:s, s:o, s:s}", "date", date, "machine",
-                                     describe_machine(cell), "command", command));
+    json_object_update_new(record, json_pack("{s:s, s:o, s:s}", "date", date, "machine",
+                                             describe_machine(cell), "command", command));
     char *line = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(record);
     FILE *file = line == NULL ? NULL : fopen(path, "ae");

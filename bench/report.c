@@ -44,12 +44,12 @@ static json_t *describe_config(const struct afj_cell *cell)
 json_t *afj_cell_describe(const struct afj_cell *cell)
 {
     json_t *object = describe_config(cell);
-    json_t *results = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:s}", "seed", (json_int_t)cell->seed, "rows_sent",
-        (json_int_t)cell->rows_sent, "rows_expected", (json_int_t)cell->tally.expected,
-        "rows_checked", (json_int_t)cell->tally.checked, "wrong", (json_int_t)cell->tally.wrong,
-        "worst_error", cell->tally.worst_error, "round_trips", (json_int_t)cell->round_trips,
-        "commit", afdep_commit());
+    json_t *results =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:s}", "seed", (json_int_t)cell->seed,
+                  "rows_sent", (json_int_t)cell->rows_sent, "rows_expected",
+                  (json_int_t)cell->tally.expected, "rows_checked", (json_int_t)cell->tally.checked,
+                  "wrong", (json_int_t)cell->tally.wrong, "worst_error", cell->tally.worst_error,
+                  "round_trips", (json_int_t)cell->round_trips, "commit", afdep_commit());
     json_object_update_new(object, results);
     if (cell->tally.wrong > 0)
         json_object_set_new(object, "first_wrong", json_string(cell->tally.first));
@@ -61,15 +61,14 @@ json_t *afj_cell_describe(const struct afj_cell *cell)
 
 void afj_cell_print_head(void)
 {
-    printf("%-8s %6s %6s %6s %10s %10s %6s %10s %10s %16s\n", "layout", "hidden", "tokens",
-           "route", "rows sent", "checked", "wrong", "graph us", "single us", "graph p10-p90");
+    printf("%-8s %6s %6s %6s %10s %10s %6s %10s %10s %16s\n", "layout", "hidden", "tokens", "route",
+           "rows sent", "checked", "wrong", "graph us", "single us", "graph p10-p90");
 }
 
 void afj_cell_print(const struct afj_cell *cell)
 {
     char layout[32];
-    snprintf(layout, sizeof layout, "%uA%uF", cell->config.attention_ranks,
-             cell->config.ffn_ranks);
+    snprintf(layout, sizeof layout, "%uA%uF", cell->config.attention_ranks, cell->config.ffn_ranks);
     printf("%-8s %6u %6u %6s %10llu %10llu %6llu", layout, cell->config.hidden, cell->tokens,
            afj_routing_name(cell->routing), (unsigned long long)cell->rows_sent,
            (unsigned long long)cell->tally.checked, (unsigned long long)cell->tally.wrong);

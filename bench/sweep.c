@@ -36,9 +36,13 @@ enum option {
 enum { MOST_CELLS = 100000 };
 
 #define WORD(option, name, argument, text)                                                         \
-    {name, '\0', POPT_ARG_STRING, NULL, option, text, argument}
+    {                                                                                              \
+        name, '\0', POPT_ARG_STRING, NULL, option, text, argument                                  \
+    }
 #define FLAG(option, name, text)                                                                   \
-    {name, '\0', POPT_ARG_NONE, NULL, option, text, NULL}
+    {                                                                                              \
+        name, '\0', POPT_ARG_NONE, NULL, option, text, NULL                                        \
+    }
 
 static struct poptOption option_table[] = {
     WORD(OPTION_LAYOUT, "layout", "1A1F", "attention and FFN ranks"),
@@ -65,8 +69,9 @@ static struct poptOption option_table[] = {
     {"help", 'h', POPT_ARG_NONE, NULL, OPTION_HELP, "this text", NULL},
     POPT_TABLEEND};
 
-static const char usage_line[] =
-    "usage: " AFJ_BENCH_PROGRAM " exchange [--layout 2A2F] [--tokens 1,8,32] [--json] ...\n";
+#define ARGUMENTS "[--layout 2A2F] [--tokens 1,8,32] [--json] ..."
+
+static const char usage_line[] = "usage: " AFJ_BENCH_PROGRAM " exchange " ARGUMENTS "\n";
 
 static const char examples[] =
     "  " AFJ_BENCH_PROGRAM " exchange --layout 1A1F --tokens 1,8,32,128,512,2048\n"
@@ -102,8 +107,8 @@ static uint32_t default_device(void)
 
 static bool read_common(char *const words[WORD_END], struct common *common, struct afj_why *why)
 {
-    *common = (struct common){.device = 0, .dtype = AFDEP_DTYPE_BF16, .round_trips = 40,
-                              .repeats = 200};
+    *common =
+        (struct common){.device = 0, .dtype = AFDEP_DTYPE_BF16, .round_trips = 40, .repeats = 200};
     if (words[OPTION_DOMAINS] != NULL && !afj_words_domains(words[OPTION_DOMAINS], why))
         return false;
     if (words[OPTION_DTYPE] != NULL && !afj_words_dtype(words[OPTION_DTYPE], &common->dtype, why))
@@ -292,9 +297,9 @@ static bool span_grid(struct afj_sweep *sweep, char *const words[WORD_END],
 
 static int print_help(poptContext context)
 {
-    printf("Check an exchange row by row against a reference and time it.\n\n%s"
-           "Comma lists sweep. Exit 0 only if every row was checked and none was wrong.\n\n",
-           usage_line);
+    printf("Check an exchange row by row against a reference and time it.\n"
+           "Comma lists sweep. Exit 0 only if every row was checked and none was wrong.\n\n");
+    poptSetOtherOptionHelp(context, ARGUMENTS);
     poptPrintHelp(context, stdout, 0);
     printf("\nexamples:\n%s", examples);
     return afj_words_flush(AFJ_BENCH_PROGRAM);
@@ -326,6 +331,7 @@ static int take_options(poptContext context, char *words[WORD_END], bool *eager,
 int afj_sweep_read(int argc, const char **argv, struct afj_sweep *sweep)
 {
     memset(sweep, 0, sizeof *sweep);
+    argv[0] = AFJ_BENCH_PROGRAM " exchange"; /* what popt's help calls the program */
     poptContext context = poptGetContext(AFJ_BENCH_PROGRAM, argc, argv, option_table, 0);
     if (context == NULL)
         return refuse("no memory for the command line");

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    BATCH = 50,      /* launches behind one delay: well within a stream's queue */
-    WARM_UP = 5,     /* launches of a batch that are not counted: ranks start one after another */
-    LAUNCH_US = 15,  /* host time to enqueue a rank's launch and events, generous */
+    BATCH = 50,     /* launches behind one delay: well within a stream's queue */
+    WARM_UP = 5,    /* launches of a batch that are not counted: ranks start one after another */
+    LAUNCH_US = 15, /* host time to enqueue a rank's launch and events, generous */
     MOST_DELAY_US = 200000
 };
 
@@ -39,8 +39,8 @@ static uint32_t rank_of(const struct clock *clock, uint32_t source)
 static afdep_status keep_failure(struct afj_harness *harness, afdep_status status, const char *what)
 {
     if (status != AFDEP_OK)
-        snprintf(harness->failure, sizeof harness->failure, "%s: %s (%s)", what,
-                 afdep_last_error(), afdep_status_name(status));
+        snprintf(harness->failure, sizeof harness->failure, "%s: %s (%s)", what, afdep_last_error(),
+                 afdep_status_name(status));
     return status;
 }
 

@@ -12,9 +12,9 @@ struct afj_percentiles {
     uint32_t samples;
 };
 
-/* Time launches of a graph of `round_trips` exchanges of every lane, per round trip: an event on each
- * side of every launch on every attention rank's stream, the longest of the ranks, for `repeats`
- * launches that queue up behind a delay. */
+/* Time launches of a graph of `round_trips` exchanges of every lane, per round trip: an event on
+ * each side of every launch on every attention rank's stream, the longest of the ranks, for
+ * `repeats` launches that queue up behind a delay. */
 afdep_status afj_timing_graph(struct afj_harness *harness, uint32_t round_trips, uint32_t repeats,
                               struct afj_percentiles *us);
 

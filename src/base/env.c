@@ -15,18 +15,20 @@ static const struct afj_env_entry entries[AFJ_ENV_COUNT] = {
 #undef ENV_ENTRY
 };
 
+/* A program with more rights than its caller does not obey the caller's environment. */
+static const char *find_value(enum afj_env which)
+{
+    const char *value = secure_getenv(entries[which].name);
+    return value && *value ? value : NULL;
+}
+
 const char *afj_env_get(enum afj_env which)
 {
-    /* A program with more rights than its caller does not obey the caller's environment. */
-    const char *value = secure_getenv(entries[which].name);
+    const char *value = find_value(which);
     return value ? value : entries[which].fallback;
 }
 
-bool afj_env_is_set(enum afj_env which)
-{
-    const char *value = secure_getenv(entries[which].name);
-    return value && *value;
-}
+bool afj_env_is_set(enum afj_env which) { return find_value(which) != NULL; }
 
 /* Decimal digits and nothing else: no sign, no blanks, which strtoull would take. */
 static bool read_number(const char *text, uint64_t *number)

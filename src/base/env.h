@@ -38,7 +38,8 @@ struct afj_env_entry {
     const char *name, *fallback, *text;
 };
 
-/* The variable's value, or its default if unset; never NULL. Reads with secure_getenv each time. */
+/* The variable's value, or its default if unset or empty; never NULL. Reads with secure_getenv each
+ * time. */
 const char *afj_env_get(enum afj_env which);
 /* Whether the variable is set and not empty. */
 bool afj_env_is_set(enum afj_env which);

@@ -67,12 +67,14 @@ static void write_line(enum afj_log_level level, const char *sentence)
 {
     struct afj_text line = {0};
     if (setting.json) {
-        afj_text_printf(&line, "{\"program\":\"afdep-jit\",\"level\":\"%s\",\"pid\":%ld,\"text\":",
-                        level_names[level], (long)getpid());
+        afj_text_printf(&line,
+                        "{\"level\": \"%s\", \"pid\": %ld, \"message\": ", level_names[level],
+                        (long)getpid());
         add_json_string(&line, sentence);
         afj_text_add(&line, "}\n");
     } else {
-        afj_text_printf(&line, "afdep-jit: %s\n", sentence);
+        afj_text_printf(&line, "afdep-jit: %s%s\n", level == AFJ_LOG_WARN ? "warning: " : "",
+                        sentence);
     }
     /* A line that cannot be written has nowhere to be reported. */
     if (!line.failed)
@@ -83,8 +85,6 @@ static void write_line(enum afj_log_level level, const char *sentence)
 static void read_setting(void)
 {
     const char *value = afj_env_get(AFJ_ENV_LOG);
-    if (!*value)
-        return;
     const char *colon = strchr(value, ':');
     const size_t length = colon ? (size_t)(colon - value) : strlen(value);
     bool known = false;

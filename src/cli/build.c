@@ -14,7 +14,7 @@ static int run_build(const struct afj_verb *verb, int argc, const char **argv);
 
 const struct afj_verb afj_verb_build = {
     .name = "build",
-    .usage = AFJ_PROGRAM " build [FILE] [--layout 2A2F] [--hidden N] [-j N] [--json] ...",
+    .usage = "[FILE] [--layout 2A2F] [--hidden N] [-j N] [--json] ...",
     .summary = "Compile what the cache lacks of the deployments' kernels.",
     .examples =
         "  " AFJ_PROGRAM " build --layout 2A2F\n"
@@ -122,8 +122,8 @@ static void finish_gathering(struct gathering *all)
 }
 
 /* Build the deployments that want exactly these duties. */
-static void build_duties(const struct afj_request *request, uint32_t duties,
-                         struct gathering *all, struct totals *totals)
+static void build_duties(const struct afj_request *request, uint32_t duties, struct gathering *all,
+                         struct totals *totals)
 {
     const struct afj_deployments *deployments = &request->deployments;
     afdep_config *configs = calloc(deployments->count, sizeof *configs);
@@ -182,13 +182,13 @@ static void print_table(const struct gathering *all, const struct totals *totals
 static json_t *describe_kernel(const struct kernel *kernel)
 {
     const afdep_kernel_report *report = &kernel->report;
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I}", "entry", kernel->entry,
-        "shape", kernel->shape, "duty", afj_words_duty_name(report->duty), "key", kernel->key,
-        "arch", kernel->arch, "status", status_word(report->status), "origin",
-        origin_word(report->origin), "bytes", (json_int_t)report->bytes, "ms", report->ms,
-        "registers", (json_int_t)report->registers, "shared_bytes",
-        (json_int_t)report->shared_bytes, "spill_bytes", (json_int_t)report->spill_bytes);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I}", "entry",
+                  kernel->entry, "shape", kernel->shape, "duty", afj_words_duty_name(report->duty),
+                  "key", kernel->key, "arch", kernel->arch, "status", status_word(report->status),
+                  "origin", origin_word(report->origin), "bytes", (json_int_t)report->bytes, "ms",
+                  report->ms, "registers", (json_int_t)report->registers, "shared_bytes",
+                  (json_int_t)report->shared_bytes, "spill_bytes", (json_int_t)report->spill_bytes);
     if (kernel->error[0] != '\0')
         json_object_set_new(object, "error", json_string(kernel->error));
     return object;
@@ -206,11 +206,11 @@ static json_t *describe_build(const struct gathering *all, const struct totals *
                               known && environment.cache_writable != 0, "note",
                               known ? environment.cache_note : "");
     json_t *document = afj_document_new("afdep-compile-build/1");
-    json_object_update_new(
-        document, json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "compiled",
-                            (json_int_t)totals->compiled, "hits", (json_int_t)totals->hits,
-                            "failed", (json_int_t)totals->failed, "ms", totals->ms, "cache",
-                            cache, "kernels", kernels));
+    json_object_update_new(document,
+                           json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "compiled",
+                                     (json_int_t)totals->compiled, "hits", (json_int_t)totals->hits,
+                                     "failed", (json_int_t)totals->failed, "ms", totals->ms,
+                                     "cache", cache, "kernels", kernels));
     if (totals->status != AFDEP_OK)
         json_object_set_new(document, "error", json_string(totals->sentence));
     return document;

@@ -117,8 +117,9 @@ static bool read_cell(struct afj_deployment *cell, const char *const word[AFJ_FI
     }
     const char *arch = word[AFJ_FIELD_ARCH];
     if (arch != NULL && config->device == AFDEP_DEVICE_SIM)
-        return afj_words_refuse(why, "arch is \"%s\", but the sim device takes none: it runs on "
-                                     "this machine's CPU",
+        return afj_words_refuse(why,
+                                "arch is \"%s\", but the sim device takes none: it runs on "
+                                "this machine's CPU",
                                 arch);
     if (arch != NULL && strlen(arch) >= sizeof cell->arch)
         return afj_words_refuse(why, "arch is \"%s\"; it must be such as sm_90a", arch);
@@ -158,7 +159,7 @@ static bool add_grid(struct afj_deployments *all, const struct afj_list lists[AF
         if (!add_cell(all, word, why))
             return false;
         for (size_t i = AFJ_FIELD_COUNT; i-- > 0;) {
-            if (lists[i].count == 0 || ++at[i] < lists[i].count)
+            if (lists[i].count > 0 && ++at[i] < lists[i].count)
                 break;
             at[i] = 0;
         }
@@ -223,8 +224,8 @@ static bool read_object(const json_t *object, const struct afj_fields *defaults,
             return afj_words_refuse(why, "\"%s\" is not a field of a deployment", name);
         fields->value[field] = word_of(value);
         if (fields->value[field] == NULL)
-            return afj_words_refuse(why, "\"%s\" must be a string, a whole number or a list of them",
-                                    name);
+            return afj_words_refuse(
+                why, "\"%s\" must be a string, a whole number or a list of them", name);
     }
     for (size_t i = 0; i < AFJ_FIELD_COUNT; i++)
         if (fields->value[i] == NULL && defaults->value[i] != NULL) {
@@ -243,9 +244,8 @@ static bool read_line(struct afj_deployments *all, const char *line, size_t leng
     if (object == NULL)
         return afj_words_refuse(why, "%s", fault.text);
     struct afj_fields fields = {0};
-    bool good = json_is_object(object)
-                    ? read_object(object, defaults, &fields, why)
-                    : afj_words_refuse(why, "a line must be one JSON object");
+    bool good = json_is_object(object) ? read_object(object, defaults, &fields, why)
+                                       : afj_words_refuse(why, "a line must be one JSON object");
     if (good)
         good = afj_deployments_add(all, &fields, why);
     afj_fields_finish(&fields);

@@ -10,7 +10,7 @@ static int run_env(const struct afj_verb *verb, int argc, const char **argv);
 
 const struct afj_verb afj_verb_env = {
     .name = "env",
-    .usage = AFJ_PROGRAM " env [--json]",
+    .usage = "[--json]",
     .summary = "Describe the cache, the compilers, the driver and all environment variables.",
     .examples = "  " AFJ_PROGRAM " env\n"
                 "  AFDEP_JIT_CACHE=off " AFJ_PROGRAM " env --json\n",
@@ -53,10 +53,10 @@ static json_t *describe_variables(void)
     json_t *list = json_array();
     afdep_variable variable = {.struct_size = sizeof variable};
     for (uint32_t i = 0; afdep_variable_get(i, &variable) == AFDEP_OK; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s}", "name", variable.name, "value", variable.value,
-                            "origin", variable.is_set != 0 ? "environment" : "default", "text",
-                            variable.text));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", variable.name,
+                                              "value", variable.value, "origin",
+                                              variable.is_set != 0 ? "environment" : "default",
+                                              "text", variable.text));
     return list;
 }
 

@@ -11,7 +11,7 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv);
 
 const struct afj_verb afj_verb_plan = {
     .name = "plan",
-    .usage = AFJ_PROGRAM " plan [FILE] [--layout 2A2F] [--hidden N] [--json] ...",
+    .usage = "[FILE] [--layout 2A2F] [--hidden N] [--json] ...",
     .summary = "Print what each rank registers, compiles and launches.",
     .examples = "  " AFJ_PROGRAM " plan --layout 2A2F\n"
                 "  " AFJ_PROGRAM " plan --layout 3A1F,7A1F --hidden 4096,7168 --json\n"
@@ -30,8 +30,8 @@ struct role {
 static afdep_status query_roles(const afdep_config *config, struct role roles[2])
 {
     roles[0] = (struct role){"ffn", 0, config->ffn_ranks - 1, {0}};
-    roles[1] = (struct role){"attention", config->ffn_ranks,
-                             config->ffn_ranks + config->attention_ranks - 1, {0}};
+    roles[1] = (struct role){
+        "attention", config->ffn_ranks, config->ffn_ranks + config->attention_ranks - 1, {0}};
     for (int i = 0; i < 2; i++) {
         roles[i].plan.struct_size = sizeof roles[i].plan;
         afdep_status status = afdep_plan_query(config, roles[i].first, &roles[i].plan);
@@ -83,13 +83,13 @@ static json_t *describe_role(const struct role *role, uint32_t duties)
         const afdep_plan_kernel *kernel = &plan->kernels[i];
         if (!(duties >> kernel->duty & 1))
             continue;
-        json_array_append_new(
-            kernels, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "entry", kernel->entry,
-                               "shape", kernel->shape, "duty", afj_words_duty_name(kernel->duty),
-                               "warps", (json_int_t)kernel->warps, "max_ctas",
-                               (json_int_t)kernel->max_ctas, "bucket_from",
-                               (json_int_t)kernel->bucket_from, "bucket_to",
-                               (json_int_t)kernel->bucket_to));
+        json_array_append_new(kernels, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "entry",
+                                                 kernel->entry, "shape", kernel->shape, "duty",
+                                                 afj_words_duty_name(kernel->duty), "warps",
+                                                 (json_int_t)kernel->warps, "max_ctas",
+                                                 (json_int_t)kernel->max_ctas, "bucket_from",
+                                                 (json_int_t)kernel->bucket_from, "bucket_to",
+                                                 (json_int_t)kernel->bucket_to));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "role", role->name, "first_rank",
                      (json_int_t)role->first, "last_rank", (json_int_t)role->last, "window_bytes",

@@ -11,7 +11,9 @@
 enum { OPTION_JSON = 100, OPTION_HELP, OPTION_JOBS };
 
 #define FIELD(field, word, argument, text)                                                         \
-    {word, '\0', POPT_ARG_STRING, NULL, AFJ_FIELD_##field + 1, text, argument}
+    {                                                                                              \
+        word, '\0', POPT_ARG_STRING, NULL, AFJ_FIELD_##field + 1, text, argument                   \
+    }
 
 static struct poptOption deployment_options[] = {
     FIELD(LAYOUT, "layout", "2A2F", "attention and FFN ranks"),
@@ -43,17 +45,18 @@ int afj_verb_misused(const struct afj_verb *verb, const char *format, ...)
     fprintf(stderr, AFJ_PROGRAM ": ");
     vfprintf(stderr, format, values);
     va_end(values);
-    fprintf(stderr, "\nusage: %s\n", verb->usage);
+    fprintf(stderr, "\nusage: " AFJ_PROGRAM " %s %s\n", verb->name, verb->usage);
     return AFJ_EXIT_USAGE;
 }
 
 static int print_help(const struct afj_verb *verb, poptContext context)
 {
-    printf("%s\n\nusage: %s\n", verb->summary, verb->usage);
+    printf("%s\n", verb->summary);
     if (verb->takes_deployments)
         printf("FILE holds one JSON object a line with the names of the flags (top_k for --top-k); "
                "- is stdin.\nFlags fill what a line leaves out. A comma list spans a grid.\n");
     printf("\n");
+    poptSetOtherOptionHelp(context, verb->usage);
     poptPrintHelp(context, stdout, 0);
     printf("\nexamples:\n%s", verb->examples);
     return afj_words_flush(AFJ_PROGRAM);
@@ -128,6 +131,9 @@ int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
     table[used++] = include;
     table[used] = end;
 
+    char name[64];
+    snprintf(name, sizeof name, AFJ_PROGRAM " %s", verb->name);
+    argv[0] = name; /* what popt's help calls the program */
     poptContext context = poptGetContext(AFJ_PROGRAM, argc, argv, table, 0);
     if (context == NULL)
         return afj_verb_misused(verb, "no memory for the command line");
@@ -135,6 +141,7 @@ int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
     int code = take_all(verb, context, &fields, request);
     afj_fields_finish(&fields);
     poptFreeContext(context);
+    argv[0] = verb->name;
     if (code >= 0)
         afj_request_finish(request);
     return code;

@@ -8,7 +8,7 @@
 
 #define AFJ_PROGRAM "afdep-compile"
 
-/* One verb: how it is called, and what its help says. */
+/* One verb: what comes behind its name in a usage line, and what its help says. */
 struct afj_verb {
     const char *name, *usage, *summary, *examples;
     bool takes_deployments; /* the flags of deployment.h, or a FILE */

@@ -18,8 +18,8 @@ struct afj_why {
 };
 
 /* Set the sentence; always returns false, so that a refusal is one line. */
-__attribute__((format(printf, 2, 3))) bool afj_words_refuse(struct afj_why *why,
-                                                            const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool afj_words_refuse(struct afj_why *why, const char *format,
+                                                            ...);
 
 /* "2A2F" to its two numbers; refuses "8B" with the reason. */
 bool afj_words_layout(const char *word, uint32_t *attention, uint32_t *ffn, struct afj_why *why);

@@ -154,10 +154,8 @@ static void identify_proper(void)
 /* Take argv[0] as the compiler if it is there and says its version. */
 static bool try_compiler(const char *name)
 {
-    if (!find_program(name, found.path))
-        return false;
     found.argv[0] = found.path;
-    if (ask("--version", found.version, sizeof found.version))
+    if (find_program(name, found.path) && ask("--version", found.version, sizeof found.version))
         return true;
     found.path[0] = found.version[0] = '\0';
     return false;

@@ -62,8 +62,8 @@ static afdep_status run_eager(struct afj_harness *harness, const struct choice *
 }
 
 /* Replay one graph with other inputs each time. */
-static afdep_status replay(struct afj_harness *harness, afdep_graph **graphs,
-                           struct afj_dice *dice, struct afj_tally *tally)
+static afdep_status replay(struct afj_harness *harness, afdep_graph **graphs, struct afj_dice *dice,
+                           struct afj_tally *tally)
 {
     static const enum afj_routing routings[] = {AFJ_ROUTING_RANDOM, AFJ_ROUTING_EMPTY,
                                                 AFJ_ROUTING_MIXED, AFJ_ROUTING_FULL};
@@ -81,8 +81,8 @@ static afdep_status replay(struct afj_harness *harness, afdep_graph **graphs,
     return status;
 }
 
-static afdep_status run_graph(struct afj_harness *harness, uint32_t tokens,
-                              struct afj_dice *dice, struct afj_tally *tally)
+static afdep_status run_graph(struct afj_harness *harness, uint32_t tokens, struct afj_dice *dice,
+                              struct afj_tally *tally)
 {
     afdep_graph *graphs[AFDEP_MAX_RANKS];
     harness->without_origins = false;

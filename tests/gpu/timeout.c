@@ -30,8 +30,7 @@ static bool create(struct afj_harness *harness, uint32_t device)
     config.timeout_ms = config.startup_timeout_ms = TIMEOUT_MS;
     struct afj_dice dice;
     afj_dice_seed(&dice, 1);
-    EXPECT(afj_harness_create(harness, &config, NULL, TOKENS) == AFDEP_OK, "%s",
-           harness->failure);
+    EXPECT(afj_harness_create(harness, &config, NULL, TOKENS) == AFDEP_OK, "%s", harness->failure);
     afj_inputs_set_tokens(&harness->lanes[0], TOKENS);
     afj_inputs_draw(&harness->lanes[0], AFJ_ROUTING_FULL, &dice);
     EXPECT(afj_harness_load(harness, 0) == AFDEP_OK, "%s", harness->failure);
@@ -69,8 +68,8 @@ static bool device_is_alive(struct afj_harness *harness, uint32_t rank)
     struct afj_side *side = &harness->sides[rank];
     EXPECT(afdep_device_copy(device, side->rows, &sent, sizeof sent, harness->streams[rank]) ==
                    AFDEP_OK &&
-               afdep_device_copy(device, &back, side->rows, sizeof back,
-                                 harness->streams[rank]) == AFDEP_OK &&
+               afdep_device_copy(device, &back, side->rows, sizeof back, harness->streams[rank]) ==
+                   AFDEP_OK &&
                afdep_stream_synchronize(device, harness->streams[rank]) == AFDEP_OK,
            "a copy fails: %s", afdep_last_error());
     EXPECT(back == sent, "a copy gives %#x, not %#x", back, sent);

@@ -11,8 +11,8 @@ static void expect(afdep_status got, afdep_status want, const char *words)
 {
     cr_expect_eq(got, want, "%s, not %s: %s", afdep_status_name(got), afdep_status_name(want),
                  afdep_last_error());
-    cr_expect(strstr(afdep_last_error(), words) != NULL, "\"%s\" lacks \"%s\"",
-              afdep_last_error(), words);
+    cr_expect(strstr(afdep_last_error(), words) != NULL, "\"%s\" lacks \"%s\"", afdep_last_error(),
+              words);
 }
 
 static afdep_config good_config(void)
@@ -190,8 +190,11 @@ Test(bad_calls, null_and_wrong_sizes_are_refused)
     open_harness(&harness);
     afdep_buffer *ffn = harness.buffers[0], *attention = harness.buffers[1];
     const struct afj_side *side = &harness.sides[1];
-    afdep_dispatch_args dispatch = {.struct_size = sizeof dispatch, .tokens = 8, .bucket = 8,
-                                    .rows = side->rows, .ids = side->ids,
+    afdep_dispatch_args dispatch = {.struct_size = sizeof dispatch,
+                                    .tokens = 8,
+                                    .bucket = 8,
+                                    .rows = side->rows,
+                                    .ids = side->ids,
                                     .weights = side->weights};
     expect(afdep_dispatch(NULL, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_dispatch(attention, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
@@ -235,8 +238,8 @@ Test(bad_calls, too_many_tokens_and_too_large_a_bucket_are_refused)
     inputs->bucket = 17;
     expect(afj_harness_step(&harness, 1, 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_SCALE),
            AFDEP_ERROR_TOKENS, "bucket is 17");
-    expect(afj_harness_step(&harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE),
-           AFDEP_ERROR_TOKENS, "bucket is 17");
+    expect(afj_harness_step(&harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE), AFDEP_ERROR_TOKENS,
+           "bucket is 17");
     inputs->bucket = 8;
     close_harness(&harness);
 }
@@ -277,8 +280,8 @@ Test(bad_calls, a_closed_buffer_refuses_calls)
     expect(afdep_buffer_close(harness.buffers[1]), AFDEP_ERROR_CLOSED, "rank 1");
     expect(afj_harness_step(&harness, 1, 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_SCALE),
            AFDEP_ERROR_CLOSED, "rank 1");
-    expect(afj_harness_step(&harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE),
-           AFDEP_ERROR_CLOSED, "rank 0");
+    expect(afj_harness_step(&harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE), AFDEP_ERROR_CLOSED,
+           "rank 0");
     afj_harness_destroy(&harness);
 }
 

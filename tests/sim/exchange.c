@@ -20,8 +20,7 @@ static const char *replay_note(const struct scene *scene)
     static char note[900];
     snprintf(note, sizeof note, "%uA%uF hidden %u, seed %llu: %.600s",
              scene->harness.config.attention_ranks, scene->harness.config.ffn_ranks,
-             scene->harness.config.hidden, (unsigned long long)scene->seed,
-             scene->harness.failure);
+             scene->harness.config.hidden, (unsigned long long)scene->seed, scene->harness.failure);
     return note;
 }
 
@@ -111,8 +110,7 @@ static void run_seed(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t
     for (int i = 0; i < exchanges; i++) {
         draw_tokens(&scene);
         scene.harness.without_origins = afj_dice_below(&scene.dice, 3) == 0;
-        run_exchange(&scene,
-                     (enum afj_routing)afj_dice_below(&scene.dice, AFJ_ROUTING_COUNT));
+        run_exchange(&scene, (enum afj_routing)afj_dice_below(&scene.dice, AFJ_ROUTING_COUNT));
     }
     close_scene(&scene);
 }
@@ -173,7 +171,8 @@ Test(exchange, wide_sets_of_ffn_ranks_are_exact)
     close_scene(&scene);
 }
 
-/* Three round trips of a source are enqueued at once; the FFN rank and the other source come later. */
+/* Three round trips of a source are enqueued at once; the FFN rank and the other source come later.
+ */
 Test(exchange, an_idle_source_may_run_ahead)
 {
     for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
@@ -190,10 +189,10 @@ Test(exchange, an_idle_source_may_run_ahead)
         static const uint32_t order[] = {2, 1, 3}; /* ranks; rank 2 is source 1, the idle one */
         for (int i = 0; i < 3; i++)
             for (int trip = 0; trip < 3; trip++) {
-                MUST(&scene, afj_harness_step(harness, order[i], 0, AFJ_STEP_DISPATCH,
-                                              AFJ_EXPERT_SCALE));
-                MUST(&scene, afj_harness_step(harness, order[i], 0, AFJ_STEP_COLLECT,
-                                              AFJ_EXPERT_SCALE));
+                MUST(&scene,
+                     afj_harness_step(harness, order[i], 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_SCALE));
+                MUST(&scene,
+                     afj_harness_step(harness, order[i], 0, AFJ_STEP_COLLECT, AFJ_EXPERT_SCALE));
             }
         for (int trip = 0; trip < 3; trip++) {
             MUST(&scene, afj_harness_step(harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE));
@@ -250,8 +249,7 @@ Test(exchange, the_same_seed_gives_the_same_trace)
 static void draw_both_lanes(struct scene *scene)
 {
     for (uint32_t lane = 0; lane < 2; lane++) {
-        afj_inputs_set_tokens(&scene->harness.lanes[lane],
-                              1 + afj_dice_below(&scene->dice, 48));
+        afj_inputs_set_tokens(&scene->harness.lanes[lane], 1 + afj_dice_below(&scene->dice, 48));
         afj_inputs_draw(&scene->harness.lanes[lane], AFJ_ROUTING_RANDOM, &scene->dice);
         MUST(scene, afj_harness_load(&scene->harness, lane));
     }
@@ -304,8 +302,7 @@ Test(exchange, a_captured_exchange_replays_with_new_inputs)
         for (int replay = 0; replay < 4; replay++) {
             for (uint32_t lane = 0; lane < 2; lane++) {
                 afj_inputs_draw(&scene.harness.lanes[lane],
-                                replay == 1 ? AFJ_ROUTING_EMPTY : AFJ_ROUTING_MIXED,
-                                &scene.dice);
+                                replay == 1 ? AFJ_ROUTING_EMPTY : AFJ_ROUTING_MIXED, &scene.dice);
                 MUST(&scene, afj_harness_load(&scene.harness, lane));
             }
             MUST(&scene, afj_harness_launch(&scene.harness, graphs));

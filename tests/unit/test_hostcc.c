@@ -1,10 +1,8 @@
 /* test_hostcc.c: the host compiler: what it makes, how it fails, what it takes for an image. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

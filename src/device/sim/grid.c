@@ -243,7 +243,7 @@ static void free_cta(struct afj_sim_cta *cta)
         if (warp->fibre != NULL)
             afj_fibre_release(&grid->sim->fibres, warp->fibre);
     }
-    afj_segment_forget(&grid->sim->links, &cta->stored);
+    afj_segment_end(&grid->sim->links, &cta->stored, &grid->stored);
     if (cta->previous != NULL)
         cta->previous->next = cta->next;
     else if (grid->ctas == cta)

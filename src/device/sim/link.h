@@ -80,7 +80,7 @@ void afj_segment_fence(struct afj_links *links, struct afj_segment **segment,
 void afj_segment_publish(struct afj_links *links, struct afj_segment **segment,
                          struct afj_segment **join);
 
-/* The warp has ended: as publish, and it has no segment any more. */
+/* The warp, or the CTA whose join it is, has ended: as publish, and it has none any more. */
 void afj_segment_end(struct afj_links *links, struct afj_segment **segment,
                      struct afj_segment **join);
 

@@ -53,15 +53,15 @@ static void lock_room(void)
  * late, warps that hardly interleave and warps that do at every step. */
 static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy)
 {
-    static const uint32_t deliver_weights[] = {1, 2, 4, 8, 24, 64};
-    static const uint32_t most[] = {1, 2, 4, 16, 64};
+    static const uint32_t deliver_weights[] = {1, 4, 16, 64, 256};
+    static const uint32_t most[] = {1, 1, 2, 8, 64};
     static const uint32_t permilles[] = {5, 50, 200, 500, 900};
     struct afj_random choices = {.state = policy->seed ^ 0x5EEDu};
-    uint32_t a = afj_random_below(&choices, 6), b = afj_random_below(&choices, 5),
+    uint32_t a = afj_random_below(&choices, 5), b = afj_random_below(&choices, 5),
              c = afj_random_below(&choices, 5);
     sim->policy = *policy;
     if (policy->run_weight == 0 && policy->deliver_weight == 0) {
-        sim->policy.run_weight = 8;
+        sim->policy.run_weight = 64;
         sim->policy.deliver_weight = deliver_weights[a];
     }
     if (policy->deliver_most == 0)

@@ -266,8 +266,8 @@ static afdep_status step(struct afj_sim *sim)
 {
     sim->counters.steps++;
     sim->clock_ns += STEP_NS;
-    if (sim->waiting != NULL)
-        afj_stream_poll_waiting(sim);
+    if (sim->waiting != NULL && afj_stream_poll_waiting(sim))
+        return AFDEP_OK;
     bool words = afj_link_ready(&sim->links);
     if (sim->awake == 0 && !words)
         return unstick(sim);

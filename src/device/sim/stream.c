@@ -262,13 +262,17 @@ void afj_stream_begin_all(struct afj_sim *sim)
     }
 }
 
-void afj_stream_poll_waiting(struct afj_sim *sim)
+bool afj_stream_poll_waiting(struct afj_sim *sim)
 {
+    bool went_on = false;
     struct afj_sim_stream *next;
     for (struct afj_sim_stream *stream = sim->waiting; stream != NULL; stream = next) {
+        const struct afj_sim_node *before = stream->queue.first;
         next = stream->waiting;
         advance(sim, stream);
+        went_on |= stream->queue.first != before;
     }
+    return went_on;
 }
 
 uint64_t afj_stream_next_time(const struct afj_sim *sim)

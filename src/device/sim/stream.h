@@ -91,8 +91,8 @@ bool afj_stream_is_idle(struct afj_sim *sim, struct afj_sim_device *device,
 /* Begin what can begin, in every stream. */
 void afj_stream_begin_all(struct afj_sim *sim);
 
-/* Look again at the streams that wait for words to arrive or for the clock. */
-void afj_stream_poll_waiting(struct afj_sim *sim);
+/* Look again at the streams that wait for words to arrive or for the clock. Whether one went on. */
+bool afj_stream_poll_waiting(struct afj_sim *sim);
 
 /* When the soonest delay under way ends; UINT64_MAX if there is none. */
 uint64_t afj_stream_next_time(const struct afj_sim *sim);

@@ -1,0 +1,62 @@
+/* cuda_driver.c: the entry points of the CUDA driver, opened at run time. */
+#include "device/cuda_driver.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/dl.h"
+
+struct afj_cuda_driver afj_cuda;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char why_not[1024]; /* "" once the driver can be used */
+
+/* The symbol behind a name: cuMemAlloc is cuMemAlloc_v2 in cuda.h. */
+#define SYMBOL_OF(name) #name
+#define SYMBOL(name) SYMBOL_OF(name)
+
+static void open_driver(void)
+{
+    static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
+    char note[768];
+    struct afj_dl *library = afj_dl_open(names, 2, note, sizeof note);
+    if (!library) {
+        snprintf(why_not, sizeof why_not, "no CUDA driver: %s; install the NVIDIA driver", note);
+        return;
+    }
+#define FIND(name)                                                                                 \
+    *(void **)&afj_cuda.name##_ = afj_dl_symbol(library, SYMBOL(name));                            \
+    if (!afj_cuda.name##_) {                                                                       \
+        snprintf(why_not, sizeof why_not,                                                          \
+                 "the CUDA driver has no %s: it is too old for this library; install a newer one",          \
+                 SYMBOL(name));                                                                    \
+        return;                                                                                    \
+    }
+    AFJ_CUDA_CALLS(FIND)
+#undef FIND
+    const CUresult result = afj_cuda.cuInit_(0);
+    if (result != CUDA_SUCCESS) {
+        const char *name = NULL, *text = NULL;
+        afj_cuda.cuGetErrorName_(result, &name);
+        afj_cuda.cuGetErrorString_(result, &text);
+        snprintf(why_not, sizeof why_not, "the CUDA driver does not start: cuInit gives %s (%s)",
+                 name ? name : "an unknown error", text ? text : "no text");
+    }
+}
+
+afdep_status afj_cuda_open(void)
+{
+    pthread_once(&once, open_driver);
+    return why_not[0] ? afj_fail(AFDEP_ERROR_DRIVER_MISSING, "%s", why_not) : AFDEP_OK;
+}
+
+afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status)
+{
+    const char *name = NULL, *text = NULL;
+    afj_cuda.cuGetErrorName_(result, &name);
+    afj_cuda.cuGetErrorString_(result, &text);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = AFDEP_ERROR_MEMORY;
+    return afj_fail(status, "%s gives %s (%s)", call, name ? name : "an unknown error",
+                    text ? text : "no text");
+}

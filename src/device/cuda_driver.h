@@ -1,0 +1,75 @@
+/* cuda_driver.h: the entry points of the CUDA driver, opened at run time. */
+#ifndef AFJ_DEVICE_CUDA_DRIVER_H
+#define AFJ_DEVICE_CUDA_DRIVER_H
+
+#include <cuda.h>
+
+#include "base/status.h"
+
+/* Every driver call in use. cuda.h maps the names to their newest versions; the symbols looked up
+ * are what it maps them to. */
+#define AFJ_CUDA_CALLS(X)                                                                          \
+    X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorName)                                                                              \
+    X(cuGetErrorString)                                                                            \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceGetUuid)                                                                             \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDeviceCanAccessPeer)                                                                       \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxRelease)                                                                   \
+    X(cuCtxGetCurrent)                                                                             \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuCtxSynchronize)                                                                            \
+    X(cuCtxEnablePeerAccess)                                                                       \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemcpyAsync)                                                                               \
+    X(cuMemsetD8Async)                                                                             \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamDestroy)                                                                             \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamIsCapturing)                                                                         \
+    X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamEndCapture)                                                                          \
+    X(cuLaunchHostFunc)                                                                            \
+    X(cuGraphInstantiate)                                                                          \
+    X(cuGraphUpload)                                                                               \
+    X(cuGraphLaunch)                                                                               \
+    X(cuGraphDestroy)                                                                              \
+    X(cuGraphExecDestroy)                                                                          \
+    X(cuEventCreate)                                                                               \
+    X(cuEventDestroy)                                                                              \
+    X(cuEventRecord)                                                                               \
+    X(cuEventElapsedTime)                                                                          \
+    X(cuLibraryLoadData)                                                                           \
+    X(cuLibraryUnload)                                                                             \
+    X(cuLibraryGetKernel)                                                                          \
+    X(cuKernelGetFunction)                                                                         \
+    X(cuKernelGetParamInfo)                                                                        \
+    X(cuFuncGetAttribute)                                                                          \
+    X(cuFuncSetAttribute)                                                                          \
+    X(cuFuncLoad)                                                                                  \
+    X(cuLaunchKernelEx)
+
+struct afj_cuda_driver {
+#define AFJ_CUDA_DECLARE(name) __typeof__(&name) name##_;
+    AFJ_CUDA_CALLS(AFJ_CUDA_DECLARE)
+#undef AFJ_CUDA_DECLARE
+};
+
+/* Opened and initialised once a process; valid after afj_cuda_open succeeded. */
+extern struct afj_cuda_driver afj_cuda;
+
+/* AFDEP_ERROR_DRIVER_MISSING with a sentence that says which library or call is missing. */
+afdep_status afj_cuda_open(void);
+
+/* The sentence and status of a failed driver call. `call` is its name, `about` what it was for. */
+afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status);
+
+#endif
