@@ -121,9 +121,10 @@ static uint32_t count_ranks_per_gpu(const struct afj_cell *cell)
 afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
 {
     struct afj_harness harness;
+    const uint32_t room = cell->tokens == 0 ? 1 : cell->tokens;
     memset(&cell->tally, 0, sizeof cell->tally);
     cell->ranks_per_gpu = count_ranks_per_gpu(cell);
-    afdep_status status = afj_harness_create(&harness, &cell->config, cell->devices, cell->tokens);
+    afdep_status status = afj_harness_create(&harness, &cell->config, cell->devices, room);
     if (status == AFDEP_OK && cell->config.device == AFDEP_DEVICE_CUDA)
         snprintf(cell->gpu, sizeof cell->gpu, "%s",
                  afdep_device_name(afdep_group_device(harness.group, cell->config.ffn_ranks)));

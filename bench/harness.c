@@ -209,6 +209,12 @@ static afdep_status load_tokens(struct afj_harness *harness, uint32_t rank, uint
 
 afdep_status afj_harness_load(struct afj_harness *harness, uint32_t lane)
 {
+    const uint32_t bucket = harness->lanes[lane].bucket;
+    if ((bucket == 0 ? harness->config.capacity : bucket) > harness->room) {
+        snprintf(harness->failure, sizeof harness->failure,
+                 "the harness has room for a bucket of %u and is given %u", harness->room, bucket);
+        return AFDEP_ERROR_TOKENS;
+    }
     for (uint32_t rank = 0; rank < harness->ranks; rank++) {
         struct array arrays[MOST_ARRAYS];
         const size_t count = list_arrays(harness, rank, side_of(harness, rank, lane), arrays);

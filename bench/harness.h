@@ -28,7 +28,7 @@ struct afj_side {
 
 struct afj_harness {
     afdep_config config;
-    uint32_t ranks, room; /* room: most tokens an attention rank sends here */
+    uint32_t ranks, room; /* room: most tokens of an attention rank, and the largest bucket */
     bool without_origins; /* give receive no arrays for sources and tokens; may be set any time */
     afdep_group *group;
     afdep_buffer **buffers;   /* [ranks] */
@@ -41,13 +41,14 @@ struct afj_harness {
 /* The four calls of an exchange. */
 enum afj_step { AFJ_STEP_DISPATCH, AFJ_STEP_RECEIVE, AFJ_STEP_REPLY, AFJ_STEP_COLLECT };
 
-/* Group, buffers, streams and arrays for `config`, with at most `room` tokens a rank.
+/* Group, buffers, streams and arrays for `config`, with tokens and buckets of at most `room`.
  * `devices` as in afdep_group_create_local. Whatever happens, destroy the harness after it. */
 afdep_status afj_harness_create(struct afj_harness *harness, const afdep_config *config,
                                 const int32_t *devices, uint32_t room);
 void afj_harness_destroy(struct afj_harness *harness);
 
-/* Copy the lane's inputs to the devices and poison all its outputs, in stream order. */
+/* Copy the lane's inputs to the devices and poison all its outputs, in stream order. Fails if the
+ * bucket is over the room: kernels may read as many rows as the bucket allows. */
 afdep_status afj_harness_load(struct afj_harness *harness, uint32_t lane);
 
 /* Make one call of one rank. With AFJ_EXPERT_SCALE, receive also keeps the counts and reply scales

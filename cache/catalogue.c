@@ -322,26 +322,22 @@ static int make_database(struct afj_catalogue *c)
  * journal goes first: it must not be rolled back into the next one. */
 static void set_aside(struct afj_catalogue *c)
 {
-    struct afj_text journal = {0}, aside = {0}, journal_aside = {0};
+    struct afj_text journal = {0}, aside = {0};
     struct stat now;
     close_database(c);
     if (lstat(c->path, &now) != 0 || now.st_ino != c->opened.st_ino ||
         now.st_dev != c->opened.st_dev)
         return;
-    const long long when = (long long)time(NULL);
     afj_text_printf(&journal, "%s-journal", c->path);
-    afj_text_printf(&aside, "%s.bad-%lld", c->path, when);
-    afj_text_printf(&journal_aside, "%s.bad-%lld-journal", c->path, when);
-    if (!journal.failed && !aside.failed && !journal_aside.failed) {
-        (void)rename(journal.data, journal_aside.data); /* mostly there is none */
-        if (rename(c->path, aside.data) == 0)
-            afj_log(AFJ_LOG_INFO, "the catalogue %s is damaged and is made anew", c->path);
-        else
-            c->given_up = true;
+    afj_text_printf(&aside, "%s.bad-%lld", c->path, (long long)time(NULL));
+    c->given_up = true;
+    if (!journal.failed && !aside.failed && (unlink(journal.data) == 0 || errno == ENOENT) &&
+        rename(c->path, aside.data) == 0) {
+        c->given_up = false;
+        afj_log(AFJ_LOG_INFO, "the catalogue %s is damaged and is made anew", c->path);
     }
     afj_text_finish(&journal);
     afj_text_finish(&aside);
-    afj_text_finish(&journal_aside);
 }
 
 /* Open what is there. SQLITE_NOTADB also for a database of another program or of no version;

@@ -113,6 +113,7 @@ need_command g++ g++
 need_command cmake cmake
 need_command ninja ninja-build
 need_command git git
+need_command python3 python3 # reads the programs' JSON in the tests
 if command -v pkg-config >/dev/null 2>&1; then
     need_module sqlite3 libsqlite3-dev
     need_module libxxhash libxxhash-dev
@@ -127,7 +128,6 @@ wheels=()
 have_nvrtc && have_header nvrtc.h || wheels+=('nvidia-cuda-nvrtc==13.0.*')
 have_header cuda.h || wheels+=('nvidia-cuda-runtime==13.0.*')
 if [[ ${#wheels[@]} -gt 0 ]]; then
-    need_command python3 python3
     python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 fi
 

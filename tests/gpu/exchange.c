@@ -9,7 +9,7 @@
 #include "bench/harness.h"
 #include "cli/words.h"
 
-enum { SKIP = 77, CAPACITY = 2048, GRAPH_TRIPS = 3 };
+enum { SKIP = 77, CAPACITY = 2048, QUICK_CAPACITY = 128, GRAPH_TRIPS = 3 };
 
 /* What to run; 0 stands for all. */
 struct choice {
@@ -131,8 +131,9 @@ static bool run_deployment(const struct choice *choice, uint32_t attention, uint
     config.attention_ranks = attention;
     config.ffn_ranks = ffn;
     config.hidden = hidden;
-    config.capacity = CAPACITY;
-    uint32_t room = choice->tokens >= 0 ? (uint32_t)choice->tokens : choice->quick ? 33 : CAPACITY;
+    const bool few = choice->tokens >= 0 ? choice->tokens <= QUICK_CAPACITY : choice->quick;
+    const uint32_t room = few ? QUICK_CAPACITY : CAPACITY;
+    config.capacity = room;
     struct afj_harness harness;
     bool right = afj_harness_create(&harness, &config, NULL, room) == AFDEP_OK;
     if (!right)

@@ -82,15 +82,15 @@ static void run_exchange(struct scene *scene, enum afj_routing routing)
     assert_clean(scene, &tally, afj_routing_name(routing));
 }
 
-/* Between 0 and 64 tokens, sometimes none at all, and a bucket that fits. */
-static void draw_tokens(struct scene *scene)
+/* Some tokens for each source, often none, and a bucket that fits. */
+static void draw_tokens(struct scene *scene, uint32_t most_tokens)
 {
     struct afj_inputs *inputs = &scene->harness.lanes[0];
     uint32_t most = 1;
     for (uint32_t a = 0; a < inputs->attention_ranks; a++) {
         const uint32_t tokens = afj_dice_below(&scene->dice, 4) == 0
                                     ? 0
-                                    : afj_dice_below(&scene->dice, inputs->room + 1);
+                                    : afj_dice_below(&scene->dice, most_tokens + 1);
         inputs->tokens[a] = tokens;
         most = tokens > most ? tokens : most;
     }
@@ -101,26 +101,26 @@ static void draw_tokens(struct scene *scene)
 }
 
 /* Several exchanges in a row over the same buffers, everything drawn from the seed. */
-static void run_seed(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t room,
+static void run_seed(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t most_tokens,
                      int exchanges, uint64_t seed)
 {
     struct scene scene;
     const afdep_config config = config_of(attention, ffn, hidden);
-    open_scene(&scene, &config, room, seed);
+    open_scene(&scene, &config, config.capacity, seed);
     for (int i = 0; i < exchanges; i++) {
-        draw_tokens(&scene);
+        draw_tokens(&scene, most_tokens);
         scene.harness.without_origins = afj_dice_below(&scene.dice, 3) == 0;
         run_exchange(&scene, (enum afj_routing)afj_dice_below(&scene.dice, AFJ_ROUTING_COUNT));
     }
     close_scene(&scene);
 }
 
-static void run_seeds(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t room,
+static void run_seeds(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t most_tokens,
                       int exchanges, uint64_t seeds)
 {
     const uint64_t first = first_seed();
     for (uint64_t seed = first; seed < first + seeds; seed++)
-        run_seed(attention, ffn, hidden, room, exchanges, seed);
+        run_seed(attention, ffn, hidden, most_tokens, exchanges, seed);
 }
 
 Test(exchange, two_by_two_is_exact_whatever_the_schedule) { run_seeds(2, 2, 64, 64, 5, 24); }

@@ -35,6 +35,13 @@ static inline void remove_scratch(void)
         afj_path_remove_tree(scratch);
 }
 
+/* Skip the test. What follows a skipped test is not run, so it cleans up first. */
+static inline void skip_because(const char *reason)
+{
+    remove_scratch();
+    cr_skip_test("%s", reason);
+}
+
 /* A path below the scratch directory; valid until the eighth call after. */
 __attribute__((format(printf, 1, 2))) static inline const char *in_scratch(const char *format, ...)
 {

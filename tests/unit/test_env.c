@@ -31,8 +31,8 @@ Test(env, a_number_is_digits_within_its_range)
     setenv("AFDEP_LOG", "off", 1);
     cr_expect_eq(jobs_of("1"), 1);
     cr_expect_eq(jobs_of("256"), 256);
-    const char *const bad[] = {"",   "0",   "257", "-1", "+3", " 3",
-                               "3 ", "0x3", "3k",  "18446744073709551617"};
+    const char *const bad[] = {"",   "0",  "257", "-1", "+3",
+                               " 3", "3 ", "0x3", "3k", "18446744073709551617"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
         cr_expect_eq(jobs_of(bad[i]), 7, "\"%s\"", bad[i]);
     setenv("AFDEP_SIM_SEED", "18446744073709551615", 1);

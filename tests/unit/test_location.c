@@ -28,7 +28,7 @@ TestSuite(location, .init = begin, .fini = end);
 static void need_local_scratch(void)
 {
     if (!afj_location_is_local(scratch))
-        cr_skip_test("TMPDIR is not on a local file system");
+        skip_because("TMPDIR is not on a local file system");
 }
 
 static void expect_place(const char *directory, const char *origin)
@@ -176,7 +176,7 @@ Test(location, a_root_that_is_a_link_is_refused)
 Test(location, a_directory_of_another_user_is_refused)
 {
     if (geteuid() != 0)
-        cr_skip_test("only root can give a directory away");
+        skip_because("only root can give a directory away");
     setenv("AFDEP_JIT_CACHE", in_scratch("theirs"), 1);
     cr_assert_eq(mkdir(in_scratch("theirs"), 0700), 0);
     cr_assert_eq(chown(in_scratch("theirs"), 12345, (gid_t)-1), 0);
@@ -205,8 +205,8 @@ Test(location, has_the_layout_that_the_format_says)
     cr_expect_eq(count_entries(in_scratch("afdep-jit.v1/tmp"), ""), 0);
     cr_expect_eq(count_entries(in_scratch("afdep-jit.v1/bad"), ""), 0);
     cr_expect(exists(in_scratch("afdep-jit.v1/README")));
-    cr_assert_eq(
-        afj_path_read(in_scratch("afdep-jit.v1/CACHEDIR.TAG"), false, 1000, &tag, &length), 0);
+    cr_assert_eq(afj_path_read(in_scratch("afdep-jit.v1/CACHEDIR.TAG"), false, 1000, &tag, &length),
+                 0);
     cr_expect_eq(strncmp(tag, "Signature: 8a477f597d28d172789f06886806bc55\n", 44), 0);
     free(tag);
 }

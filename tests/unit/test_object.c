@@ -45,8 +45,8 @@ Test(object, has_its_fields_where_the_format_says)
     struct afj_text bytes = make_object(false);
     const struct afj_digest manifest_sum = afj_digest_of(manifest, MANIFEST_LENGTH);
     const struct afj_digest image_sum = afj_digest_of(image, IMAGE_LENGTH);
-    static const unsigned char start[16] = {'A', 'F', 'D', 'E', 'P', 'J', 'O', '1', 1, 0,
-                                            MANIFEST_LENGTH, 0, IMAGE_LENGTH, 0, 0, 0};
+    static const unsigned char start[16] = {
+        'A', 'F', 'D', 'E', 'P', 'J', 'O', '1', 1, 0, MANIFEST_LENGTH, 0, IMAGE_LENGTH, 0, 0, 0};
     cr_assert_eq(bytes.length, 64 + 64 + IMAGE_LENGTH);
     cr_expect_eq(memcmp(bytes.data, start, 16), 0);
     cr_expect_eq(memcmp(bytes.data + 16, key.bytes, 16), 0);
@@ -137,8 +137,16 @@ Test(object, without_facts_lists_nothing)
 
 Test(object, a_malformed_line_is_no_line)
 {
-    static const char *const bad[] = {"",        "a",       "a=",      "a=:\n",     "a=1:",
-                                      "a=1:x",   "a=1:xy\n", "a=2:x\n", "a=-1:\n",   "a=65536:x\n",
+    static const char *const bad[] = {"",
+                                      "a",
+                                      "a=",
+                                      "a=:\n",
+                                      "a=1:",
+                                      "a=1:x",
+                                      "a=1:xy\n",
+                                      "a=2:x\n",
+                                      "a=-1:\n",
+                                      "a=65536:x\n",
                                       "a=99999999999999999999:x\n"};
     struct afj_object_line line;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)

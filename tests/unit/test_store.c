@@ -75,10 +75,7 @@ static void read_whole(const char *path, void **bytes, size_t *length)
     cr_assert_eq(afj_path_read(path, false, 1 << 20, bytes, length), 0, "%s", path);
 }
 
-static void expect_no_litter(void)
-{
-    cr_expect_eq(count_entries(in_scratch(ROOT "/tmp"), ""), 0);
-}
+static void expect_no_litter(void) { cr_expect_eq(count_entries(in_scratch(ROOT "/tmp"), ""), 0); }
 
 Test(store, gives_back_what_was_put)
 {
@@ -152,8 +149,8 @@ Test(store, a_manifest_that_differs_in_one_byte_is_a_miss)
     for (size_t i = 0; i < sizeof manifest - 1; ++i) {
         memcpy(other, manifest, sizeof other);
         other[i] ^= 1;
-        cr_expect_not(
-            afj_store_get(store, &key, other, sizeof other - 1, &found, &length, &lines), "%zu", i);
+        cr_expect_not(afj_store_get(store, &key, other, sizeof other - 1, &found, &length, &lines),
+                      "%zu", i);
     }
     cr_expect(get_from(store), "it is no damage and stays");
     cr_expect_eq(afj_store_counters(store).rejects, 0);
@@ -221,9 +218,9 @@ Test(store, an_object_under_another_keys_name_is_a_miss)
     size_t length;
     other.bytes[15] = 0x0e;
     put_into(store);
-    cr_assert_eq(rename(in_scratch(OBJECT),
-                        in_scratch(ROOT "/obj/ab/abcd000000000000000000000000000e.afo")),
-                 0);
+    cr_assert_eq(
+        rename(in_scratch(OBJECT), in_scratch(ROOT "/obj/ab/abcd000000000000000000000000000e.afo")),
+        0);
     cr_expect_not(
         afj_store_get(store, &other, manifest, sizeof manifest - 1, &found, &length, &lines));
     cr_expect_eq(afj_store_counters(store).rejects, 1);
@@ -256,7 +253,7 @@ Test(store, what_is_no_file_is_a_miss_and_is_replaced, .timeout = 20)
 Test(store, an_object_that_cannot_be_read_is_a_miss)
 {
     if (geteuid() == 0)
-        cr_skip_test("root reads everything");
+        skip_because("root reads everything");
     put_into(store);
     cr_assert_eq(chmod(in_scratch(OBJECT), 0), 0);
     cr_expect_not(get_from(store));
@@ -465,7 +462,7 @@ Test(store, a_full_file_system_costs_only_the_storing)
 {
     static char large[100000];
     if (!mount_small())
-        cr_skip_test("no right to mount");
+        skip_because("no right to mount");
     struct afj_store *small = afj_store_open();
     put_into(small);
     struct afj_digest other = key;
@@ -484,7 +481,7 @@ Test(store, a_full_file_system_costs_only_the_storing)
 Test(store, a_read_only_file_system_is_read)
 {
     if (!mount_small())
-        cr_skip_test("no right to mount");
+        skip_because("no right to mount");
     struct afj_store *small = afj_store_open();
     put_into(small);
     afj_store_close(small);
@@ -492,8 +489,7 @@ Test(store, a_read_only_file_system_is_read)
     small = afj_store_open();
     cr_expect(get_from(small));
     cr_expect_not(afj_store_writable(small));
-    cr_expect_not_null(strstr(afj_store_note(small), strerror(EROFS)), "%s",
-                       afj_store_note(small));
+    cr_expect_not_null(strstr(afj_store_note(small), strerror(EROFS)), "%s", afj_store_note(small));
     /* What it cannot move away it remembers. */
     afj_store_reject(small, &key);
     cr_expect_not(get_from(small));

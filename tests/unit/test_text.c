@@ -37,7 +37,7 @@ Test(text, keeps_every_byte_over_many_growths)
         afj_text_printf(&text, "%04d", i);
     cr_assert_eq(text.length, 40000);
     for (int i = 0; i < 10000; ++i) {
-        char number[5];
+        char number[16];
         snprintf(number, sizeof number, "%04d", i);
         cr_assert_eq(memcmp(text.data + 4 * i, number, 4), 0, "at %d", i);
     }
