@@ -9,7 +9,7 @@ enum {
     BATCH = 50,     /* launches behind one delay: well within a stream's queue */
     WARM_UP = 5,    /* launches of a batch that are not counted: ranks start one after another */
     LAUNCH_US = 15, /* host time to enqueue a rank's launch and events, generous */
-    MOST_DELAY_US = 200000
+    MOST_DELAY_US = 60000
 };
 
 #define TRY(call)                                                                                  \
@@ -87,17 +87,21 @@ static afdep_status mark(const struct clock *clock, uint32_t launch, int end)
     return AFDEP_OK;
 }
 
-/* Hold every stream back while the launches queue up. */
-static afdep_status delay_all(struct afj_harness *harness)
+/* Hold the sources back while the launches queue up; the FFN ranks wait for them. The delays of
+ * several streams may run one after another: the launches that see it are not counted. */
+static afdep_status delay_sources(const struct clock *clock)
 {
+    struct afj_harness *harness = clock->harness;
     uint64_t us = 1000 + (uint64_t)harness->ranks * (BATCH + WARM_UP) * LAUNCH_US;
     if (us > MOST_DELAY_US)
         us = MOST_DELAY_US;
-    for (uint32_t rank = 0; rank < harness->ranks; rank++)
+    for (uint32_t source = 0; source < clock->sources; source++) {
+        const uint32_t rank = rank_of(clock, source);
         TRY(keep_failure(harness,
                          afdep_stream_delay(afdep_group_device(harness->group, rank),
                                             harness->streams[rank], (uint32_t)us),
                          "delay a stream"));
+    }
     return AFDEP_OK;
 }
 
@@ -108,7 +112,7 @@ static afdep_status run_batch(const struct clock *clock, afdep_graph **graphs, u
 {
     struct afj_harness *harness = clock->harness;
     if (graphs != NULL)
-        TRY(delay_all(harness));
+        TRY(delay_sources(clock));
     for (uint32_t launch = 0; launch < launches; launch++) {
         TRY(mark(clock, launch, 0));
         if (graphs != NULL)

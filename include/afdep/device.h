@@ -101,7 +101,8 @@ AFDEP_API afdep_status afdep_event_record(afdep_event *event, afdep_stream strea
  */
 AFDEP_API afdep_status afdep_event_elapsed(afdep_event *from, afdep_event *to, double *us);
 
-/** Keep the stream busy for `us` microseconds, so that launches queue up behind it. */
+/** Hold the stream back until `us` microseconds from now, so that launches queue up behind it. Not
+ * inside a capture. */
 AFDEP_API afdep_status afdep_stream_delay(afdep_device *device, afdep_stream stream, uint32_t us);
 
 #ifdef __cplusplus

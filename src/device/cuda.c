@@ -264,18 +264,29 @@ static afdep_status stream_synchronize(afdep_device *device, afdep_stream stream
     return AFDEP_OK;
 }
 
-static void CUDA_CB sleep_on_host(void *argument)
+/* Nanoseconds of the clock that host functions wait by. */
+static uint64_t host_ns(void)
 {
-    const uint64_t us = (uint64_t)(uintptr_t)argument;
-    const struct timespec time = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
-    nanosleep(&time, NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The stream waits for a function on the host; no multiprocessor is kept busy. */
+static void CUDA_CB wait_until(void *argument)
+{
+    const uint64_t ns = (uint64_t)(uintptr_t)argument;
+    const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+/* The stream waits for a function on the host, so no multiprocessor is kept busy. The driver runs
+ * such functions one after another: each waits for a point in time rather than for a span, so that
+ * several streams are let go together. */
 static afdep_status stream_delay(afdep_device *device, afdep_stream stream, uint32_t us)
 {
-    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuLaunchHostFunc, (CUstream)stream,
-               sleep_on_host, (void *)(uintptr_t)us);
+    const uint64_t until = host_ns() + us * UINT64_C(1000);
+    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuLaunchHostFunc, (CUstream)stream, wait_until,
+               (void *)(uintptr_t)until);
     return AFDEP_OK;
 }
 

@@ -1,119 +1,253 @@
-/* cubin.c: whether bytes are a CUDA binary with one entry for one architecture. */
+/* cubin.c: whether bytes are a cubin for an architecture that holds an entry. */
 #include "jit/cubin.h"
 
 #include <elf.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MACHINE_CUDA = 190, ABI_WITH_ARCH_IN_SECOND_BYTE = 8, MOST_SECTIONS = 65535 };
-
-struct image {
-    const unsigned char *start;
-    size_t bytes;
+/* The two layouts of CUDA ELF files: NVRTC 12 writes the first, NVRTC 13 the second. */
+enum {
+    OSABI_12 = 0x33,
+    ABI_VERSION_12 = 7,
+    OSABI_13 = 0x41,
+    ABI_VERSION_13 = 8
 };
 
-static bool read_at(const struct image *image, uint64_t offset, void *to, size_t length)
+/* Set in e_flags of the first layout for "sm_90a" as opposed to "sm_90". */
+enum { FLAG_ACCELERATED_12 = 0x800 };
+
+/* An image as it is looked at. All offsets in it are unproven until `inside` has said yes. */
+struct view {
+    const unsigned char *bytes;
+    size_t size;
+    Elf64_Ehdr head;
+    const char *section_names; /* the last byte is NUL */
+    size_t section_names_size;
+};
+
+static afdep_status refuse(const char *why)
 {
-    if (offset > image->bytes || length > image->bytes - offset)
-        return false;
-    memcpy(to, image->start + offset, length);
-    return true;
+    return afj_fail(AFDEP_ERROR_LOAD, "the image is not a usable cubin: %s", why);
 }
 
-/* The header names the architecture as a number: 90 for sm_90 and sm_90a. Newer binaries keep it
- * in the second byte of the flags, older ones in the first. */
-static unsigned arch_of(const Elf64_Ehdr *header)
+static bool inside(const struct view *view, uint64_t at, uint64_t length)
 {
-    const unsigned shift =
-        header->e_ident[EI_ABIVERSION] >= ABI_WITH_ARCH_IN_SECOND_BYTE ? 8 : 0;
-    return header->e_flags >> shift & 0xFF;
+    return at <= view->size && length <= view->size - at;
 }
 
-static afdep_status check_header(const struct image *image, const char *arch, Elf64_Ehdr *header)
+/* Sections are copied out: the image may lie at any address. */
+static Elf64_Shdr section_of(const struct view *view, unsigned index)
 {
-    if (!read_at(image, 0, header, sizeof *header))
-        return afj_fail(AFDEP_ERROR_LOAD, "the image is %zu bytes long, too short for a binary",
-                        image->bytes);
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-        header->e_ident[EI_VERSION] != EV_CURRENT || header->e_version != EV_CURRENT)
-        return afj_fail(AFDEP_ERROR_LOAD, "the image is not a 64-bit ELF file");
-    if (header->e_machine != MACHINE_CUDA)
-        return afj_fail(AFDEP_ERROR_LOAD, "the image is for ELF machine %u; CUDA is %d",
-                        header->e_machine, MACHINE_CUDA);
-    if (header->e_type != ET_EXEC && header->e_type != ET_REL)
-        return afj_fail(AFDEP_ERROR_LOAD, "the image is an ELF file of type %u", header->e_type);
-    const unsigned wanted = (unsigned)strtoul(arch + strcspn(arch, "0123456789"), NULL, 10);
-    if (arch_of(header) != wanted)
-        return afj_fail(AFDEP_ERROR_LOAD, "the image is for sm_%u; wanted is %s", arch_of(header),
-                        arch);
-    if (header->e_ehsize != sizeof *header || header->e_shentsize != sizeof(Elf64_Shdr) ||
-        header->e_shnum == 0 || header->e_shoff > image->bytes ||
-        header->e_shnum > (image->bytes - header->e_shoff) / sizeof(Elf64_Shdr))
-        return afj_fail(AFDEP_ERROR_LOAD, "the image's section table is damaged");
+    Elf64_Shdr section;
+    memcpy(&section, view->bytes + view->head.e_shoff + (size_t)index * sizeof section,
+           sizeof section);
+    return section;
+}
+
+static const char *section_name(const struct view *view, const Elf64_Shdr *section)
+{
+    return view->section_names + section->sh_name;
+}
+
+static afdep_status check_ident(const struct view *view)
+{
+    const Elf64_Ehdr *head = &view->head;
+    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
+        return refuse("it does not begin as an ELF file");
+    if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_ident[EI_DATA] != ELFDATA2LSB ||
+        head->e_ident[EI_VERSION] != EV_CURRENT)
+        return refuse("it is not a 64-bit little-endian ELF file");
+    if (head->e_machine != EM_CUDA)
+        return afj_fail(AFDEP_ERROR_LOAD,
+                        "the image is not a usable cubin: its ELF machine is %u instead of %u",
+                        (unsigned)head->e_machine, (unsigned)EM_CUDA);
+    unsigned abi = head->e_ident[EI_OSABI];
+    unsigned version = head->e_ident[EI_ABIVERSION];
+    bool known = (abi == OSABI_12 && version == ABI_VERSION_12) ||
+                 (abi == OSABI_13 && version == ABI_VERSION_13 && head->e_version == EV_CURRENT);
+    if (!known)
+        return afj_fail(AFDEP_ERROR_LOAD,
+                        "the image is not a usable cubin: its CUDA ELF ABI 0x%x version %u (file "
+                        "version %u) is not known",
+                        abi, version, (unsigned)head->e_version);
+    for (unsigned i = EI_PAD; i < EI_NIDENT; ++i)
+        if (head->e_ident[i] != 0)
+            return refuse("the unused bytes of its ELF header are not zero");
     return AFDEP_OK;
 }
 
-static bool section_at(const struct image *image, const Elf64_Ehdr *header, uint32_t index,
-                       Elf64_Shdr *section)
+/* The rest of the header, and that its tables lie inside. */
+static afdep_status check_tables(const struct view *view)
 {
-    return index < header->e_shnum &&
-           read_at(image, header->e_shoff + (uint64_t)index * sizeof *section, section,
-                   sizeof *section);
+    const Elf64_Ehdr *head = &view->head;
+    if (head->e_type != ET_EXEC || head->e_entry != 0 || head->e_ehsize != sizeof *head)
+        return refuse("its ELF header is not that of a linked image");
+    if (head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shnum == 0 || head->e_shoff % 8 != 0 ||
+        !inside(view, head->e_shoff, (uint64_t)head->e_shnum * sizeof(Elf64_Shdr)))
+        return refuse("its section table is damaged or cut off");
+    if (head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phnum == 0 || head->e_phoff % 8 != 0 ||
+        !inside(view, head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr)))
+        return refuse("its segment table is damaged or cut off");
+    for (unsigned i = 0; i < head->e_phnum; ++i) {
+        Elf64_Phdr segment;
+        memcpy(&segment, view->bytes + head->e_phoff + (size_t)i * sizeof segment, sizeof segment);
+        /* The first segment describes the table itself. */
+        if (i == 0 && (segment.p_type != PT_PHDR || segment.p_offset != head->e_phoff ||
+                       segment.p_filesz != (uint64_t)head->e_phnum * sizeof segment))
+            return refuse("its segment table does not describe itself");
+        if (!inside(view, segment.p_offset, segment.p_filesz))
+            return refuse("a segment is cut off");
+    }
+    return AFDEP_OK;
 }
 
-static bool is_inside(const struct image *image, const Elf64_Shdr *section)
+/* That every section lies inside and has a name, and where the names are. */
+static afdep_status check_sections(struct view *view)
 {
-    return section->sh_offset <= image->bytes && section->sh_size <= image->bytes - section->sh_offset;
+    const Elf64_Ehdr *head = &view->head;
+    static const Elf64_Shdr none;
+    Elf64_Shdr first = section_of(view, 0);
+    if (memcmp(&first, &none, sizeof none) != 0)
+        return refuse("its section table does not begin with an empty section");
+    if (head->e_shstrndx >= head->e_shnum)
+        return refuse("it has no section names");
+    Elf64_Shdr names = section_of(view, head->e_shstrndx);
+    if (names.sh_type != SHT_STRTAB || names.sh_size == 0 ||
+        !inside(view, names.sh_offset, names.sh_size))
+        return refuse("its section names are damaged or cut off");
+    view->section_names = (const char *)view->bytes + names.sh_offset;
+    view->section_names_size = names.sh_size;
+    if (view->section_names[names.sh_size - 1] != '\0')
+        return refuse("its section names do not end");
+    for (unsigned i = 0; i < head->e_shnum; ++i) {
+        Elf64_Shdr section = section_of(view, i);
+        if (section.sh_name >= view->section_names_size)
+            return refuse("a section has no name");
+        if (section.sh_type != SHT_NOBITS && !inside(view, section.sh_offset, section.sh_size))
+            return refuse("a section is cut off");
+    }
+    if (strcmp(section_name(view, &names), ".shstrtab") != 0)
+        return refuse("its section names are not where the header says");
+    return AFDEP_OK;
 }
 
-static bool is_named(const struct image *image, const Elf64_Shdr *strings, uint32_t at,
-                     const char *name)
+/* The word behind "-arch " in the note where ptxas keeps its command line; false if it keeps none.
+ * It tells sm_90 from sm_90a, which e_flags of the second layout do not. */
+static bool noted_arch(const struct view *view, char *arch, size_t size)
 {
-    const size_t length = strlen(name) + 1;
-    return at < strings->sh_size && length <= strings->sh_size - at &&
-           memcmp(image->start + strings->sh_offset + at, name, length) == 0;
-}
-
-static bool has_function(const struct image *image, const Elf64_Ehdr *header,
-                         const Elf64_Shdr *symbols, const char *entry)
-{
-    Elf64_Shdr strings;
-    if (!is_inside(image, symbols) || !section_at(image, header, symbols->sh_link, &strings) ||
-        !is_inside(image, &strings))
-        return false;
-    for (uint64_t i = 0; i < symbols->sh_size / sizeof(Elf64_Sym); ++i) {
-        Elf64_Sym symbol;
-        if (!read_at(image, symbols->sh_offset + i * sizeof symbol, &symbol, sizeof symbol))
+    static const char option[] = "-arch ";
+    for (unsigned i = 0; i < view->head.e_shnum; ++i) {
+        Elf64_Shdr section = section_of(view, i);
+        if (section.sh_type != SHT_NOTE ||
+            strcmp(section_name(view, &section), ".note.nv.tkinfo") != 0)
+            continue;
+        const unsigned char *note = view->bytes + section.sh_offset;
+        const unsigned char *found =
+            memmem(note, section.sh_size, option, sizeof option - 1);
+        if (!found)
             return false;
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-            ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL && symbol.st_size > 0 &&
-            is_named(image, &strings, symbol.st_name, entry))
-            return true;
+        found += sizeof option - 1;
+        size_t room = section.sh_size - (size_t)(found - note);
+        size_t length = 0;
+        while (length < room && length + 1 < size && found[length] > ' ')
+            ++length;
+        memcpy(arch, found, length);
+        arch[length] = '\0';
+        return true;
     }
     return false;
 }
 
-afdep_status afj_cubin_check(const void *image, size_t bytes, const char *arch, const char *entry)
+static afdep_status check_arch(const struct view *view, const char *arch)
 {
-    const struct image whole = {image, bytes};
-    Elf64_Ehdr header;
-    AFJ_TRY(check_header(&whole, arch, &header));
+    static const char prefix[] = "sm_";
+    char *suffix = NULL;
+    unsigned long wanted = 0;
+    if (strncmp(arch, prefix, sizeof prefix - 1) == 0)
+        wanted = strtoul(arch + sizeof prefix - 1, &suffix, 10);
+    if (!suffix || wanted == 0 || wanted > 255)
+        return afj_fail(AFDEP_ERROR_CONFIG, "%s is not an architecture such as sm_90a", arch);
+
+    uint32_t flags = view->head.e_flags;
+    bool layout_12 = view->head.e_ident[EI_OSABI] == OSABI_12;
+    unsigned long is = layout_12 ? flags & 0xff : flags >> 8 & 0xff;
+    if (is != wanted)
+        return afj_fail(AFDEP_ERROR_LOAD, "the image is for sm_%lu, not for %s", is, arch);
+    if (layout_12 && ((flags & FLAG_ACCELERATED_12) != 0) != (suffix[0] == 'a'))
+        return afj_fail(AFDEP_ERROR_LOAD, "the image is for sm_%lu%s, not for %s", is,
+                        suffix[0] == 'a' ? "" : "a", arch);
+    char noted[16];
+    if (noted_arch(view, noted, sizeof noted) && strcmp(noted, arch) != 0)
+        return afj_fail(AFDEP_ERROR_LOAD, "the image is for %s, not for %s", noted, arch);
+    return AFDEP_OK;
+}
+
+/* Whether a symbol is the entry: a global function that lies inside the code of its own section. */
+static bool is_entry(const struct view *view, const Elf64_Sym *symbol, const char *name,
+                     const char *entry)
+{
+    static const char prefix[] = ".text.";
+    if (strcmp(name, entry) != 0 || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
+        ELF64_ST_BIND(symbol->st_info) != STB_GLOBAL || symbol->st_shndx >= view->head.e_shnum)
+        return false;
+    Elf64_Shdr code = section_of(view, symbol->st_shndx);
+    const char *code_name = section_name(view, &code);
+    return code.sh_type == SHT_PROGBITS && (code.sh_flags & SHF_EXECINSTR) != 0 &&
+           strncmp(code_name, prefix, sizeof prefix - 1) == 0 &&
+           strcmp(code_name + sizeof prefix - 1, entry) == 0 && symbol->st_size > 0 &&
+           symbol->st_value <= code.sh_size && symbol->st_size <= code.sh_size - symbol->st_value;
+}
+
+static afdep_status check_symbols(const struct view *view, const Elf64_Shdr *table,
+                                  const char *entry)
+{
+    if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_size % sizeof(Elf64_Sym) != 0 ||
+        table->sh_link >= view->head.e_shnum)
+        return refuse("its symbol table is damaged");
+    Elf64_Shdr names = section_of(view, table->sh_link);
+    if (names.sh_type != SHT_STRTAB || names.sh_size == 0 ||
+        view->bytes[names.sh_offset + names.sh_size - 1] != '\0')
+        return refuse("its symbol names are damaged");
     bool found = false;
-    for (uint32_t i = 0; i < header.e_shnum; ++i) {
-        Elf64_Shdr section;
-        if (!section_at(&whole, &header, i, &section))
-            return afj_fail(AFDEP_ERROR_LOAD, "the image's section %" PRIu32 " is cut off", i);
-        if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL &&
-            !is_inside(&whole, &section))
-            return afj_fail(AFDEP_ERROR_LOAD, "the image's section %" PRIu32 " is cut off", i);
-        if (section.sh_type == SHT_SYMTAB)
-            found = found || has_function(&whole, &header, &section, entry);
+    for (uint64_t at = 0; at < table->sh_size; at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        memcpy(&symbol, view->bytes + table->sh_offset + at, sizeof symbol);
+        if (symbol.st_name >= names.sh_size)
+            return refuse("a symbol has no name");
+        if (symbol.st_shndx >= view->head.e_shnum && symbol.st_shndx < SHN_LORESERVE)
+            return refuse("a symbol belongs to no section");
+        const char *name = (const char *)view->bytes + names.sh_offset + symbol.st_name;
+        found = found || is_entry(view, &symbol, name, entry);
     }
     if (!found)
-        return afj_fail(AFDEP_ERROR_LOAD, "the image has no kernel named %s", entry);
+        return afj_fail(AFDEP_ERROR_LOAD, "the image holds no kernel %s", entry);
     return AFDEP_OK;
+}
+
+static afdep_status check_entry(const struct view *view, const char *entry)
+{
+    for (unsigned i = 0; i < view->head.e_shnum; ++i) {
+        Elf64_Shdr section = section_of(view, i);
+        if (section.sh_type == SHT_SYMTAB)
+            return check_symbols(view, &section, entry);
+    }
+    return refuse("it has no symbol table");
+}
+
+afdep_status afj_cubin_check(const void *image, size_t bytes, const char *arch, const char *entry)
+{
+    struct view view = {.bytes = image, .size = bytes};
+    if (!image || bytes < sizeof view.head)
+        return afj_fail(AFDEP_ERROR_LOAD,
+                        "the image is not a usable cubin: %zu bytes are too short for an ELF file",
+                        image ? bytes : 0);
+    memcpy(&view.head, image, sizeof view.head);
+    AFJ_TRY(check_ident(&view));
+    AFJ_TRY(check_tables(&view));
+    AFJ_TRY(check_sections(&view));
+    AFJ_TRY(check_arch(&view, arch));
+    return check_entry(&view, entry);
 }

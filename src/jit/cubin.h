@@ -1,4 +1,4 @@
-/* cubin.h: whether bytes are a CUDA binary with one entry for one architecture. */
+/* cubin.h: whether bytes are a cubin for an architecture that holds an entry. */
 #ifndef AFJ_JIT_CUBIN_H
 #define AFJ_JIT_CUBIN_H
 
@@ -6,9 +6,9 @@
 
 #include "base/status.h"
 
-/* The driver takes damaged images without complaint, so this looks first: ELF header, machine,
- * architecture, bounds of the section table, a function symbol named `entry`. Never reads outside
- * the bytes. AFDEP_ERROR_LOAD with a sentence. */
+/* The driver takes damaged images without complaint, so they are looked at first. Reads nothing
+ * outside the `bytes` given. AFDEP_ERROR_LOAD with the reason; AFDEP_ERROR_CONFIG for an `arch`
+ * that is no "sm_<number><suffix>". */
 afdep_status afj_cubin_check(const void *image, size_t bytes, const char *arch, const char *entry);
 
 #endif
