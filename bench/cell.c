@@ -118,6 +118,19 @@ static uint32_t count_ranks_per_gpu(const struct afj_cell *cell)
     return most;
 }
 
+/* Most CTAs of any kernel of any rank. */
+static uint32_t count_ctas(const struct afj_harness *harness)
+{
+    uint32_t most = 0;
+    for (uint32_t rank = 0; rank < harness->ranks; rank++) {
+        afdep_plan plan = {.struct_size = sizeof plan};
+        if (afdep_buffer_plan(harness->buffers[rank], &plan) == AFDEP_OK)
+            for (uint32_t k = 0; k < plan.kernel_count; k++)
+                most = plan.kernels[k].max_ctas > most ? plan.kernels[k].max_ctas : most;
+    }
+    return most;
+}
+
 afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
 {
     struct afj_harness harness;
@@ -128,6 +141,11 @@ afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
     if (status == AFDEP_OK && cell->config.device == AFDEP_DEVICE_CUDA)
         snprintf(cell->gpu, sizeof cell->gpu, "%s",
                  afdep_device_name(afdep_group_device(harness.group, cell->config.ffn_ranks)));
+    if (status == AFDEP_OK) {
+        cell->ctas = count_ctas(&harness);
+        cell->create_ms = harness.create_ms;
+        status = afj_harness_create_again(&harness, &cell->create_again_ms);
+    }
     if (status == AFDEP_OK)
         status = run_checks(cell, &harness);
     if (status != AFDEP_OK)

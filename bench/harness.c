@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Keep what failed with the library's sentence; returns the status. */
 static afdep_status keep_failure(struct afj_harness *harness, afdep_status status, const char *what,
@@ -124,6 +125,13 @@ static afdep_status create_sides(struct afj_harness *harness)
     return AFDEP_OK;
 }
 
+static double now_ms(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
 afdep_status afj_harness_create(struct afj_harness *harness, const afdep_config *config,
                                 const int32_t *devices, uint32_t room)
 {
@@ -149,9 +157,23 @@ afdep_status afj_harness_create(struct afj_harness *harness, const afdep_config 
     for (uint32_t lane = 0; lane < config->lanes; lane++)
         if (!afj_inputs_init(&harness->lanes[lane], config, room))
             return refuse_memory(harness);
+    const double from = now_ms();
     TRY_ON(harness, 0, "create the buffers",
            afdep_buffer_create(harness->group, &harness->config, harness->buffers));
+    harness->create_ms = now_ms() - from;
     return create_sides(harness);
+}
+
+afdep_status afj_harness_create_again(struct afj_harness *harness, double *ms)
+{
+    afdep_buffer *again[AFDEP_MAX_RANKS] = {NULL};
+    const double from = now_ms();
+    TRY_ON(harness, 0, "create the buffers again",
+           afdep_buffer_create(harness->group, &harness->config, again));
+    *ms = now_ms() - from;
+    for (uint32_t rank = 0; rank < harness->ranks; rank++)
+        afdep_buffer_destroy(again[rank]);
+    return AFDEP_OK;
 }
 
 void afj_harness_destroy(struct afj_harness *harness)
@@ -336,15 +358,6 @@ afdep_status afj_harness_step_all(struct afj_harness *harness, uint32_t lane, en
     return AFDEP_OK;
 }
 
-afdep_status afj_harness_exchange(struct afj_harness *harness, uint32_t lane,
-                                  enum afj_expert expert)
-{
-    TRY(afj_harness_step_all(harness, lane, AFJ_STEP_DISPATCH, expert));
-    TRY(afj_harness_step_all(harness, lane, AFJ_STEP_RECEIVE, expert));
-    TRY(afj_harness_step_all(harness, lane, AFJ_STEP_REPLY, expert));
-    return afj_harness_step_all(harness, lane, AFJ_STEP_COLLECT, expert);
-}
-
 afdep_status afj_harness_synchronize(struct afj_harness *harness)
 {
     for (uint32_t rank = 0; rank < harness->ranks; rank++)
@@ -353,6 +366,19 @@ afdep_status afj_harness_synchronize(struct afj_harness *harness)
                                         harness->streams[rank]));
     for (uint32_t rank = 0; rank < harness->ranks; rank++)
         TRY_ON(harness, rank, "after the exchange", afdep_buffer_check(harness->buffers[rank]));
+    return AFDEP_OK;
+}
+
+afdep_status afj_harness_exchange(struct afj_harness *harness, uint32_t lane,
+                                  enum afj_expert expert)
+{
+    static const enum afj_step steps[] = {AFJ_STEP_DISPATCH, AFJ_STEP_RECEIVE, AFJ_STEP_REPLY,
+                                          AFJ_STEP_COLLECT};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        TRY(afj_harness_step_all(harness, lane, steps[i], expert));
+        if (harness->phase_by_phase)
+            TRY(afj_harness_synchronize(harness));
+    }
     return AFDEP_OK;
 }
 

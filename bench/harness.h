@@ -30,11 +30,14 @@ struct afj_harness {
     afdep_config config;
     uint32_t ranks, room; /* room: most tokens of an attention rank, and the largest bucket */
     bool without_origins; /* give receive no arrays for sources and tokens; may be set any time */
+    bool phase_by_phase;  /* wait after each step of all ranks, as a tool that serialises launches
+                             does; may be set any time */
     afdep_group *group;
     afdep_buffer **buffers;   /* [ranks] */
     afdep_stream *streams;    /* [ranks] */
     struct afj_side *sides;   /* [ranks][lanes] */
     struct afj_inputs *lanes; /* [lanes] what each lane sends; change it, then load */
+    double create_ms;         /* what creating the buffers took */
     char failure[640];        /* what failed, on which rank, and the library's sentence */
 };
 
@@ -46,6 +49,10 @@ enum afj_step { AFJ_STEP_DISPATCH, AFJ_STEP_RECEIVE, AFJ_STEP_REPLY, AFJ_STEP_CO
 afdep_status afj_harness_create(struct afj_harness *harness, const afdep_config *config,
                                 const int32_t *devices, uint32_t room);
 void afj_harness_destroy(struct afj_harness *harness);
+
+/* Create the buffers of the same config once more beside the others, and destroy them: *ms gets
+ * what a creation takes that finds everything. */
+afdep_status afj_harness_create_again(struct afj_harness *harness, double *ms);
 
 /* Copy the lane's inputs to the devices and poison all its outputs, in stream order. Fails if the
  * bucket is over the room: kernels may read as many rows as the bucket allows. */

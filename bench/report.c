@@ -1,5 +1,6 @@
 /* report.c: how a cell is printed: a line of a table, or JSON. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench/cell.h"
 #include "cli/words.h"
@@ -37,8 +38,19 @@ static json_t *describe_config(const struct afj_cell *cell)
                      afj_words_device_name(config->device), "gpu",
                      cell->gpu[0] != '\0' ? cell->gpu : NULL, "ranks_per_gpu",
                      (json_int_t)cell->ranks_per_gpu, "processes", 1, "arm", "afdep", "lanes",
-                     (json_int_t)config->lanes, "ctas", (json_int_t)config->ctas, "routing",
+                     (json_int_t)config->lanes, "ctas", (json_int_t)cell->ctas, "routing",
                      afj_routing_name(cell->routing), "receive", "compact", "glue");
+}
+
+/* The variables that are set and change what runs, with their values. */
+static json_t *describe_controls(void)
+{
+    json_t *controls = json_object();
+    afdep_variable variable = {.struct_size = sizeof variable};
+    for (uint32_t i = 0; afdep_variable_get(i, &variable) == AFDEP_OK; i++)
+        if (variable.is_set && strcmp(variable.name, "AFDEP_SHAPE") == 0)
+            json_object_set_new(controls, variable.name, json_string(variable.value));
+    return controls;
 }
 
 json_t *afj_cell_describe(const struct afj_cell *cell)
@@ -51,6 +63,10 @@ json_t *afj_cell_describe(const struct afj_cell *cell)
                   "wrong", (json_int_t)cell->tally.wrong, "worst_error", cell->tally.worst_error,
                   "round_trips", (json_int_t)cell->round_trips, "commit", afdep_commit());
     json_object_update_new(object, results);
+    json_object_set_new(object, "create_ms",
+                        json_pack("{s:f, s:f}", "first", cell->create_ms, "again",
+                                  cell->create_again_ms));
+    json_object_set_new(object, "controls", describe_controls());
     if (cell->tally.wrong > 0)
         json_object_set_new(object, "first_wrong", json_string(cell->tally.first));
     json_t *us = describe_times(cell);

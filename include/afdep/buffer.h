@@ -80,6 +80,12 @@ AFDEP_API void afdep_buffer_destroy(afdep_buffer *buffer);
  */
 AFDEP_API afdep_status afdep_buffer_check(const afdep_buffer *buffer);
 
+/**
+ * The plan that a buffer was made by: as afdep_plan_query, with the CTAs that fit on its device.
+ * @param plan out; set plan->struct_size before the call.
+ */
+AFDEP_API afdep_status afdep_buffer_plan(const afdep_buffer *buffer, afdep_plan *plan);
+
 /** Counts of the exchange that a lane received last: device pointers, fixed for the buffer's life. */
 typedef struct afdep_counts {
     uint32_t struct_size;

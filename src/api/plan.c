@@ -1,12 +1,14 @@
-/* plan.c: the exported plan query. */
+/* plan.c: the exported questions about plans: of a config, and of a buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <afdep/buffer.h>
 #include <afdep/config.h>
 
 #include "base/env.h"
 #include "base/sized.h"
+#include "exchange/buffer.h"
 #include "plan/plan.h"
 
 static void fill_kernel(afdep_plan_kernel *out, const struct afj_plan_kernel *kernel)
@@ -18,6 +20,27 @@ static void fill_kernel(afdep_plan_kernel *out, const struct afj_plan_kernel *ke
     out->max_ctas = kernel->max_ctas;
     out->bucket_from = kernel->bucket_from;
     out->bucket_to = kernel->bucket_to;
+}
+
+static afdep_status fill_plan(afdep_plan *plan, const struct afj_plan *made, uint32_t rank)
+{
+    AFJ_TRY(afj_sized_check(plan, sizeof *plan, "afdep_plan"));
+    const afdep_config *c = &made->config.fields;
+    const bool ffn = made->role == AFDEP_ROLE_FFN;
+    afdep_plan out;
+    memset(&out, 0, sizeof out);
+    out.rank = rank;
+    out.role = made->role;
+    out.kernel_count = made->kernel_count;
+    out.window_bytes = afj_regions_window_bytes(&made->regions, &made->config, made->role);
+    out.inbox_rows =
+        (uint64_t)c->lanes * c->capacity * (ffn ? c->attention_ranks : c->ffn_ranks);
+    out.inbox_row_bytes = ffn ? made->regions.row_bytes : made->regions.reply_bytes;
+    out.state_bytes = c->lanes * made->state.bytes;
+    for (uint32_t i = 0; i < made->kernel_count; ++i)
+        fill_kernel(&out.kernels[i], &made->kernels[i]);
+    afj_sized_write(plan, &out, sizeof out);
+    return AFDEP_OK;
 }
 
 afdep_status afdep_plan_query(const afdep_config *config, uint32_t rank, afdep_plan *plan)
@@ -33,20 +56,13 @@ afdep_status afdep_plan_query(const afdep_config *config, uint32_t rank, afdep_p
     struct afj_plan made;
     AFJ_TRY(afj_plan_make(&checked, afj_config_role(&checked, rank), afj_env_get(AFJ_ENV_SHAPE),
                           &made));
-    const afdep_config *c = &made.config.fields;
-    const bool ffn = made.role == AFDEP_ROLE_FFN;
-    afdep_plan out;
-    memset(&out, 0, sizeof out);
-    out.rank = rank;
-    out.role = made.role;
-    out.kernel_count = made.kernel_count;
-    out.window_bytes = afj_regions_window_bytes(&made.regions, &made.config, made.role);
-    out.inbox_rows =
-        (uint64_t)c->lanes * c->capacity * (ffn ? c->attention_ranks : c->ffn_ranks);
-    out.inbox_row_bytes = ffn ? made.regions.row_bytes : made.regions.reply_bytes;
-    out.state_bytes = c->lanes * made.state.bytes;
-    for (uint32_t i = 0; i < made.kernel_count; ++i)
-        fill_kernel(&out.kernels[i], &made.kernels[i]);
-    afj_sized_write(plan, &out, sizeof out);
-    return AFDEP_OK;
+    return fill_plan(plan, &made, rank);
+}
+
+afdep_status afdep_buffer_plan(const afdep_buffer *buffer, afdep_plan *plan)
+{
+    afj_status_clear();
+    if (!buffer)
+        return afj_fail(AFDEP_ERROR_ARGUMENT, "buffer is NULL");
+    return fill_plan(plan, &buffer->plan, buffer->rank);
 }

@@ -1,5 +1,8 @@
 /* exchange.c: exchanges of many shapes on GPUs, bit by bit, eager and as graphs.
- * exchange [--quick] [--layout 2A2F] [--hidden N] [--tokens N] [--seed N] [--device cuda|sim]
+ * exchange [--quick|--full] [--phases] [--layout 2A2F] [--hidden N] [--tokens N] [--replays N]
+ *          [--seed N] [--device cuda|sim]
+ * --full takes more layouts, sizes and token counts; --phases waits after each phase and leaves the
+ * graphs out, so that it holds under a tool that serialises launches.
  * Exit 0: all right; 1: a wrong row or a failed call; 2: usage; 77: no GPU here. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +13,27 @@
 #include "cli/words.h"
 
 enum { SKIP = 77, CAPACITY = 2048, QUICK_CAPACITY = 128, GRAPH_TRIPS = 3 };
+/* Replays of each graph, all of them checked; of large batches only this many are. */
+enum { REPLAYS = 4, CHECKED_LARGE = 20, LARGE_TOKENS = 33 };
 
 /* What to run; 0 stands for all. */
 struct choice {
-    bool quick;
-    uint32_t attention, ffn, hidden, device;
+    bool quick, full, phases;
+    uint32_t attention, ffn, hidden, device, replays;
     int64_t tokens; /* -1: all */
     uint64_t seed;
 };
 
-static const uint32_t layouts[][2] = {{1, 1}, {2, 2}, {3, 1}};
-static const uint32_t hiddens[] = {64, 2048, 2880};
-static const uint32_t token_counts[] = {0, 1, 33, 2048};
+/* Those of --full stand behind the others. */
+static const uint32_t layouts[][2] = {{1, 1}, {2, 2}, {3, 1}, {1, 3}, {7, 1}};
+static const uint32_t hiddens[] = {64, 2048, 2880, 512, 4096, 7168};
+static const uint32_t token_counts[] = {0, 1, 33, 2048, 7, 32, 128};
+enum { USUAL_LAYOUTS = 3, USUAL_HIDDENS = 3, USUAL_COUNTS = 4 };
+
+static size_t usual_or(const struct choice *choice, size_t usual, size_t all)
+{
+    return choice->full ? all : usual;
+}
 
 static double seconds(void)
 {
@@ -62,34 +74,41 @@ static afdep_status run_eager(struct afj_harness *harness, const struct choice *
 }
 
 /* Replay one graph with other inputs each time. */
-static afdep_status replay(struct afj_harness *harness, afdep_graph **graphs, struct afj_dice *dice,
+static afdep_status replay(struct afj_harness *harness, const struct choice *choice,
+                           uint32_t tokens, afdep_graph **graphs, struct afj_dice *dice,
                            struct afj_tally *tally)
 {
     static const enum afj_routing routings[] = {AFJ_ROUTING_RANDOM, AFJ_ROUTING_EMPTY,
                                                 AFJ_ROUTING_MIXED, AFJ_ROUTING_FULL};
+    const uint32_t every =
+        tokens > LARGE_TOKENS && choice->replays > CHECKED_LARGE ? choice->replays / CHECKED_LARGE
+                                                                 : 1;
     afdep_status status = AFDEP_OK;
-    for (size_t i = 0; i < sizeof routings / sizeof *routings && status == AFDEP_OK; i++) {
-        afj_inputs_draw(&harness->lanes[0], routings[i], dice);
-        status = afj_harness_load(harness, 0);
+    for (uint32_t i = 0; i < choice->replays && status == AFDEP_OK; i++) {
+        const bool checked = i % every == 0;
+        if (checked) {
+            afj_inputs_draw(&harness->lanes[0], routings[i / every % 4], dice);
+            status = afj_harness_load(harness, 0);
+        }
         if (status == AFDEP_OK)
             status = afj_harness_launch(harness, graphs);
         if (status == AFDEP_OK)
             status = afj_harness_synchronize(harness);
-        if (status == AFDEP_OK)
+        if (status == AFDEP_OK && checked)
             status = afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, tally);
     }
     return status;
 }
 
-static afdep_status run_graph(struct afj_harness *harness, uint32_t tokens, struct afj_dice *dice,
-                              struct afj_tally *tally)
+static afdep_status run_graph(struct afj_harness *harness, const struct choice *choice,
+                              uint32_t tokens, struct afj_dice *dice, struct afj_tally *tally)
 {
     afdep_graph *graphs[AFDEP_MAX_RANKS];
     harness->without_origins = false;
     afj_inputs_set_tokens(&harness->lanes[0], tokens);
     afdep_status status = afj_harness_capture(harness, GRAPH_TRIPS, AFJ_EXPERT_SCALE, graphs);
     if (status == AFDEP_OK)
-        status = replay(harness, graphs, dice, tally);
+        status = replay(harness, choice, tokens, graphs, dice, tally);
     afj_harness_drop_graphs(harness, graphs);
     return status;
 }
@@ -103,8 +122,8 @@ static bool run_cell(struct afj_harness *harness, const struct choice *choice, u
     const double begin = seconds();
     afj_dice_seed(&dice, choice->seed + tokens);
     afdep_status status = run_eager(harness, choice, tokens, &dice, &eager);
-    if (status == AFDEP_OK)
-        status = run_graph(harness, tokens, &dice, &graph);
+    if (status == AFDEP_OK && !choice->phases)
+        status = run_graph(harness, choice, tokens, &dice, &graph);
     const bool right =
         status == AFDEP_OK && afj_tally_is_clean(&eager) && afj_tally_is_clean(&graph);
     printf("%s %uA%uF hidden %u tokens %u: %llu rows eager, %llu in graphs, %llu wrong, "
@@ -135,14 +154,18 @@ static bool run_deployment(const struct choice *choice, uint32_t attention, uint
     const uint32_t room = few ? QUICK_CAPACITY : CAPACITY;
     config.capacity = room;
     struct afj_harness harness;
+    config.experts = 128 / ffn * ffn;
     bool right = afj_harness_create(&harness, &config, NULL, room) == AFDEP_OK;
+    harness.phase_by_phase = choice->phases;
     if (!right)
         printf("FAIL %uA%uF hidden %u: %s\n", attention, ffn, hidden, harness.failure);
     else if (choice->tokens >= 0)
         right = run_cell(&harness, choice, (uint32_t)choice->tokens);
     else
         /* After a failed cell the buffers may be dead: leave the others out. */
-        for (size_t i = 0; i < sizeof token_counts / sizeof *token_counts && right; i++)
+        for (size_t i = 0; i < usual_or(choice, USUAL_COUNTS, sizeof token_counts / sizeof *token_counts) &&
+                           right;
+             i++)
             if (token_counts[i] <= room)
                 right = run_cell(&harness, choice, token_counts[i]);
     afj_harness_destroy(&harness);
@@ -154,7 +177,7 @@ static bool run_layout(const struct choice *choice, uint32_t attention, uint32_t
     bool right = true;
     if (choice->hidden != 0)
         return run_deployment(choice, attention, ffn, choice->hidden);
-    for (size_t h = 0; h < sizeof hiddens / sizeof *hiddens; h++)
+    for (size_t h = 0; h < usual_or(choice, USUAL_HIDDENS, sizeof hiddens / sizeof *hiddens); h++)
         if (!choice->quick || hiddens[h] != 2880)
             right = run_deployment(choice, attention, ffn, hiddens[h]) && right;
     return right;
@@ -174,6 +197,8 @@ static bool read_option(struct choice *choice, const char *name, const char *wor
         choice->hidden = (uint32_t)number;
     else if (strcmp(name, "--tokens") == 0 && number <= CAPACITY)
         choice->tokens = (int64_t)number;
+    else if (strcmp(name, "--replays") == 0 && number <= UINT32_MAX)
+        choice->replays = (uint32_t)number;
     else if (strcmp(name, "--seed") == 0)
         choice->seed = number;
     else
@@ -186,6 +211,10 @@ static bool read_choice(struct choice *choice, int argc, char **argv, struct afj
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             choice->quick = true;
+        else if (strcmp(argv[i], "--full") == 0)
+            choice->full = true;
+        else if (strcmp(argv[i], "--phases") == 0)
+            choice->phases = true;
         else if (i + 1 == argc)
             return afj_words_refuse(why, "%s is not an option, or lacks its value", argv[i]);
         else if (!read_option(choice, argv[i], argv[i + 1], why))
@@ -198,7 +227,7 @@ static bool read_choice(struct choice *choice, int argc, char **argv, struct afj
 
 int main(int argc, char **argv)
 {
-    struct choice choice = {.device = AFDEP_DEVICE_CUDA, .tokens = -1};
+    struct choice choice = {.device = AFDEP_DEVICE_CUDA, .tokens = -1, .replays = REPLAYS};
     struct afj_why why;
     choice.seed = afj_dice_fresh_seed();
     if (!read_choice(&choice, argc, argv, &why)) {
@@ -214,7 +243,8 @@ int main(int argc, char **argv)
     printf("seed %llu, %u devices\n", (unsigned long long)choice.seed, devices);
     const double begin = seconds();
     bool right = true;
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts && choice.attention == 0; i++)
+    const size_t count = usual_or(&choice, USUAL_LAYOUTS, sizeof layouts / sizeof *layouts);
+    for (size_t i = 0; i < count && choice.attention == 0; i++)
         right = run_layout(&choice, layouts[i][0], layouts[i][1]) && right;
     if (choice.attention != 0)
         right = run_layout(&choice, choice.attention, choice.ffn);

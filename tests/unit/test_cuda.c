@@ -1,0 +1,58 @@
+/* test_cuda.c: the CUDA device on a machine that has no driver. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "device/device.h"
+
+/* With a driver these would test the machine; tests/gpu does that. */
+static void need_no_driver(void)
+{
+    uint32_t count = 0;
+    if (afj_device_cuda.count(&count) == AFDEP_OK)
+        cr_skip_test("this machine has a CUDA driver");
+    afj_status_clear();
+}
+
+Test(cuda, counting_without_a_driver_says_what_is_missing_and_what_to_do)
+{
+    uint32_t count = 7;
+    need_no_driver();
+    cr_assert_eq(afj_device_cuda.count(&count), AFDEP_ERROR_DRIVER_MISSING);
+    cr_assert_eq(count, 0);
+    cr_assert(strstr(afj_status_sentence(), "libcuda.so.1"), "%s", afj_status_sentence());
+    cr_assert(strstr(afj_status_sentence(), "install"), "%s", afj_status_sentence());
+}
+
+Test(cuda, opening_without_a_driver_fails_the_same_for_every_ordinal)
+{
+    static const int32_t ordinals[] = {0, 1, -1, INT32_MAX, INT32_MIN};
+    need_no_driver();
+    for (size_t i = 0; i < sizeof ordinals / sizeof ordinals[0]; ++i) {
+        afdep_device *device = NULL;
+        cr_assert_eq(afj_device_cuda.open(ordinals[i], &device), AFDEP_ERROR_DRIVER_MISSING);
+        cr_assert_null(device);
+        cr_assert_neq(*afj_status_sentence(), '\0');
+    }
+}
+
+Test(cuda, the_note_says_why_there_is_no_driver_and_leaves_no_sentence)
+{
+    char note[512] = "";
+    need_no_driver();
+    afj_device_cuda_note(note, sizeof note);
+    cr_assert(strstr(note, "libcuda.so.1"), "%s", note);
+    cr_assert_str_eq(afj_status_sentence(), "");
+    memset(note, 'x', sizeof note);
+    afj_device_cuda_note(note, 8);
+    cr_assert_lt(strnlen(note, sizeof note), 8);
+}
+
+Test(cuda, each_kind_has_its_table_and_no_other_number_has_one)
+{
+    cr_assert_eq(afj_device_kind(AFDEP_DEVICE_CUDA), &afj_device_cuda);
+    cr_assert_eq(afj_device_kind(AFDEP_DEVICE_SIM), &afj_device_sim);
+    cr_assert_null(afj_device_kind(0));
+    cr_assert_null(afj_device_kind(3));
+    cr_assert_null(afj_device_kind(UINT32_MAX));
+}
