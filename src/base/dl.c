@@ -43,10 +43,7 @@ struct afj_dl *afj_dl_open(const char *const *names, size_t count, char *note, s
     return NULL;
 }
 
-void *afj_dl_symbol(struct afj_dl *library, const char *name)
-{
-    return dlsym(library, name);
-}
+void *afj_dl_symbol(struct afj_dl *library, const char *name) { return dlsym(library, name); }
 
 void afj_dl_path_of(const void *address, char *path, size_t size)
 {

@@ -125,9 +125,10 @@ static afdep_status read_facts(struct cuda_device *cuda)
     AFJ_TRY(attribute(cuda->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &facts->processors));
     AFJ_TRY(attribute(cuda->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                       &facts->shared_bytes));
-    /* Architectures that have features of their own are compiled for with them. */
-    snprintf(facts->arch, sizeof facts->arch, "sm_%" PRIu32 "%s", (major * 10 + minor) % 1000,
-             major >= 9 ? "a" : "");
+    /* Architectures whose own features are supported are compiled for with them. */
+    const uint32_t number = (major * 10 + minor) % 1000;
+    snprintf(facts->arch, sizeof facts->arch, "sm_%" PRIu32 "%s", number,
+             number == 90 || number == 100 ? "a" : "");
     for (size_t i = 0; i < sizeof uuid.bytes; ++i)
         snprintf(facts->uuid + 2 * i, 3, "%02x", (unsigned char)uuid.bytes[i]);
     facts->queues = (uint32_t)afj_env_number(AFJ_ENV_CUDA_MAX_CONNECTIONS, 1, 32, 8);
@@ -192,7 +193,14 @@ static void close_device(afdep_device *device)
 static afdep_status alloc(afdep_device *device, size_t bytes, void **memory)
 {
     CUdeviceptr address = 0;
-    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuMemAlloc, &address, bytes);
+    CUcontext former;
+    AFJ_TRY(enter(cuda_of(device), &former));
+    const CUresult result = afj_cuda.cuMemAlloc_(&address, bytes);
+    leave(cuda_of(device), former);
+    if (result != CUDA_SUCCESS)
+        return afj_fail(afj_cuda_failed(result, "cuMemAlloc", AFDEP_ERROR_DEVICE),
+                        "device %" PRId32 ", %zu bytes: %s", device->ordinal, bytes,
+                        afj_status_sentence());
     *memory = (void *)(uintptr_t)address;
     return AFDEP_OK;
 }

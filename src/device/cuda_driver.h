@@ -52,7 +52,6 @@
     X(cuLibraryGetKernel)                                                                          \
     X(cuKernelGetFunction)                                                                         \
     X(cuKernelGetParamInfo)                                                                        \
-    X(cuFuncGetAttribute)                                                                          \
     X(cuFuncSetAttribute)                                                                          \
     X(cuFuncLoad)                                                                                  \
     X(cuLaunchKernelEx)

@@ -4,20 +4,17 @@
 #include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The two layouts of CUDA ELF files: NVRTC 12 writes the first, NVRTC 13 the second. */
-enum {
-    OSABI_12 = 0x33,
-    ABI_VERSION_12 = 7,
-    OSABI_13 = 0x41,
-    ABI_VERSION_13 = 8
-};
+enum { OSABI_12 = 0x33, ABI_VERSION_12 = 7, OSABI_13 = 0x41, ABI_VERSION_13 = 8 };
 
 /* Set in e_flags of the first layout for "sm_90a" as opposed to "sm_90". */
 enum { FLAG_ACCELERATED_12 = 0x800 };
+
+/* The file version of the first layout is the toolkit's: 126 for 12.6. */
+enum { TOOLKIT_12_FIRST = 120, TOOLKIT_12_LAST = 129 };
 
 /* An image as it is looked at. All offsets in it are unproven until `inside` has said yes. */
 struct view {
@@ -66,7 +63,8 @@ static afdep_status check_ident(const struct view *view)
                         (unsigned)head->e_machine, (unsigned)EM_CUDA);
     unsigned abi = head->e_ident[EI_OSABI];
     unsigned version = head->e_ident[EI_ABIVERSION];
-    bool known = (abi == OSABI_12 && version == ABI_VERSION_12) ||
+    bool known = (abi == OSABI_12 && version == ABI_VERSION_12 &&
+                  head->e_version >= TOOLKIT_12_FIRST && head->e_version <= TOOLKIT_12_LAST) ||
                  (abi == OSABI_13 && version == ABI_VERSION_13 && head->e_version == EV_CURRENT);
     if (!known)
         return afj_fail(AFDEP_ERROR_LOAD,
@@ -145,8 +143,7 @@ static bool noted_arch(const struct view *view, char *arch, size_t size)
             strcmp(section_name(view, &section), ".note.nv.tkinfo") != 0)
             continue;
         const unsigned char *note = view->bytes + section.sh_offset;
-        const unsigned char *found =
-            memmem(note, section.sh_size, option, sizeof option - 1);
+        const unsigned char *found = memmem(note, section.sh_size, option, sizeof option - 1);
         if (!found)
             return false;
         found += sizeof option - 1;

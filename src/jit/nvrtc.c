@@ -121,8 +121,8 @@ static bool open_library(void)
         if (is_directory ? open_in(asked) : open_named(asked))
             return true;
         if (!nvrtc.note[0])
-            snprintf(nvrtc.note, sizeof nvrtc.note, "AFDEP_NVRTC names %.1024s, which holds no libnvrtc",
-                     asked);
+            snprintf(nvrtc.note, sizeof nvrtc.note,
+                     "AFDEP_NVRTC names %.1024s, which holds no libnvrtc", asked);
         return false;
     }
     if (open_named("libnvrtc.so.13") || open_named("libnvrtc.so.12"))
@@ -140,16 +140,48 @@ static bool open_library(void)
     return false;
 }
 
-/* The builtins are opened by NVRTC at the first compile; they lie beside it. */
-static void identify_builtins(int major, int minor)
+/* Open the builtins that lie in the directory of `library`. False and `why` if they do not. */
+static bool open_builtins_beside(const char *library, int major, int minor, char *why, size_t size)
 {
+    static const char stem[] = "/libnvrtc";
     char path[PATH_MAX];
-    const char *slash = strrchr(nvrtc.path, '/');
-    if (!slash)
-        return;
-    snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - nvrtc.path),
-             nvrtc.path, major, minor);
+    const char *slash = strrchr(library, '/');
+    if (!slash) {
+        snprintf(why, size, "its directory is not known");
+        return false;
+    }
+    /* A variant such as libnvrtc.alt.so.13 has builtins of the same variant. */
+    const char *variant = strncmp(slash, stem, sizeof stem - 1) == 0 ? slash + sizeof stem - 1 : "";
+    const char *end = strstr(variant, ".so");
+    const int length =
+        snprintf(path, sizeof path, "%.*s/libnvrtc-builtins%.*s.so.%d.%d", (int)(slash - library),
+                 library, end ? (int)(end - variant) : 0, variant, major, minor);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        snprintf(why, size, "their path is too long");
+        return false;
+    }
+    const char *name = path;
+    if (!afj_dl_open(&name, 1, why, size))
+        return false;
     afj_dl_build_id_of_file(path, nvrtc.builtins_id, sizeof nvrtc.builtins_id);
+    return true;
+}
+
+/* NVRTC opens its builtins by their bare name at the first compile, wherever the loader then finds
+ * them. Opened here by path first, they are the ones beside it, and those that the key names. */
+static bool open_builtins(int major, int minor)
+{
+    char why[512];
+    if (open_builtins_beside(nvrtc.path, major, minor, why, sizeof why))
+        return true;
+    char *real = realpath(nvrtc.path, NULL); /* the library was opened by a link to it */
+    const bool opened = real && strcmp(real, nvrtc.path) != 0 &&
+                        open_builtins_beside(real, major, minor, why, sizeof why);
+    free(real);
+    if (!opened)
+        snprintf(nvrtc.note, sizeof nvrtc.note,
+                 "the builtins must lie beside %.1024s and do not open: %s", nvrtc.path, why);
+    return opened;
 }
 
 static void find_nvrtc(void)
@@ -177,8 +209,8 @@ static void find_nvrtc(void)
                  "the NVRTC library does not say its version or architectures");
         return;
     }
-    snprintf(nvrtc.version, sizeof nvrtc.version, "%d.%d", major, minor);
-    identify_builtins(major, minor);
+    if (open_builtins(major, minor))
+        snprintf(nvrtc.version, sizeof nvrtc.version, "%d.%d", major, minor);
 }
 
 static afdep_status need_nvrtc(void)
