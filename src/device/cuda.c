@@ -472,8 +472,6 @@ static afdep_status resolve(struct afj_module *module, const char *entry, size_t
         return afj_fail(AFDEP_ERROR_LOAD,
                         "%s takes %zu bytes of arguments at offset %zu; the host has %zu", entry,
                         size, offset, arguments_bytes);
-    if (afj_cuda.cuKernelGetParamInfo_(found, 1, &offset, &size) == CUDA_SUCCESS)
-        return afj_fail(AFDEP_ERROR_LOAD, "%s takes more than one argument", entry);
     CU_AS(AFDEP_ERROR_LOAD, cuKernelGetFunction, &kernel->function, found);
     CU_AS(AFDEP_ERROR_LOAD, cuFuncLoad, kernel->function);
     if (shared_bytes > module->device->base.facts.shared_bytes)

@@ -22,8 +22,9 @@ static const char program_name[] = "/afdep.invalid/k.cu";
 
 /* Collect is bit-equal to a reference that rounds each product and sum, so no fused multiply-add.
  * ptxas reports registers and spills. The architecture option comes in front. */
-static const char *const fixed_options[] = {"-std=c++17", "-fmad=false", "--ptxas-options=-v"};
-enum { FIXED_OPTIONS = sizeof fixed_options / sizeof fixed_options[0] };
+static const char *const fixed_options[] = {"-std=c++17", "-fmad=false", "--ptxas-options=-v",
+                                            "--no-cache"};
+enum { FIXED_OPTIONS = sizeof fixed_options / sizeof fixed_options[0], NO_CACHE_SINCE = 13 };
 
 /* The entry points, and their types as nvrtc.h declares them. */
 #define NVRTC_CALLS(X)                                                                             \
@@ -238,6 +239,13 @@ static afdep_status check_arch(const char *arch)
     return afj_fail(AFDEP_ERROR_CONFIG, "arch is %s; NVRTC %s knows %s", arch, nvrtc.version, list);
 }
 
+/* NVRTC has a cache of its own beside a driver, which loses what ptxas reports; versions before 13
+ * have neither it nor the option, which stands last. */
+static int count_fixed_options(void)
+{
+    return atoi(nvrtc.version) >= NO_CACHE_SINCE ? FIXED_OPTIONS : FIXED_OPTIONS - 1;
+}
+
 static void add_variable(struct afj_text *text, enum afj_env which)
 {
     if (afj_env_is_set(which))
@@ -258,7 +266,7 @@ static afdep_status identify(const char *arch, struct afj_text *text)
     AFJ_TRY(check_arch(arch));
     struct afj_text options = {0}, compiler = {0}, variables = {0};
     afj_text_printf(&options, "--gpu-architecture=%s", arch);
-    for (int i = 0; i < FIXED_OPTIONS; ++i)
+    for (int i = 0; i < count_fixed_options(); ++i)
         afj_text_printf(&options, " %s", fixed_options[i]);
     afj_text_printf(&compiler, "nvrtc %s %s builtins %s", nvrtc.version, nvrtc.build_id,
                     nvrtc.builtins_id);
@@ -360,7 +368,7 @@ static afdep_status run_program(nvrtcProgram program, const struct afj_program *
     const char *options[1 + FIXED_OPTIONS] = {arch_option};
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=%s", asked->arch);
     memcpy(options + 1, fixed_options, sizeof fixed_options);
-    const nvrtcResult result = nvrtc.nvrtcCompileProgram(program, 1 + FIXED_OPTIONS, options);
+    const nvrtcResult result = nvrtc.nvrtcCompileProgram(program, 1 + count_fixed_options(), options);
     compiled->log = log_of(program);
     if (result != NVRTC_SUCCESS)
         return explain(result, asked, compiled->log);
