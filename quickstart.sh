@@ -90,6 +90,15 @@ row() { printf '%-28s %-10s %s\n' "$1" "$2" "$3"; }
 compiled_here=0
 found_here=0
 
+# What each rank registers with its peers.
+show_plan() {
+    "$bin/afdep-compile" plan "${deployment[@]}" >"$work/plan.txt" ||
+        fail "afdep-compile plan failed with status $?"
+    awk '$1 == "ffn," || $1 == "attention," { role = substr($1, 1, length($1) - 1) }
+         $1 == "registered" { sub(/^ *registered */, ""); print role " ranks: " $0 }' \
+        "$work/plan.txt" | while read -r line; do row "plan of 2A2F" "" "$line"; done
+}
+
 # Have the kernels of a device kind in the cache.
 compile_kernels() {
     local device=$1 status=0 compiled hits failed ms what
@@ -114,7 +123,7 @@ run_exchange() {
     "$bin/afdep-bench" exchange "${deployment[@]}" --device "$device" --tokens 32 --json \
         >"$work/bench.json" 2>"$work/bench.log" || status=$?
     if [[ $device == cuda && $status -eq 5 ]] && ! nvidia-smi -L >/dev/null 2>&1; then
-        row "exchange, 32 tokens a rank" "$device" "not run: $(tail -n 1 "$work/bench.log")"
+        row "exchange, 32 tokens a rank" "$device" "not run: no GPU with a CUDA driver here"
         return
     fi
     if [[ $status -ne 0 ]]; then
@@ -137,6 +146,7 @@ fi
 have_programs || fail "there are no programs in $bin"
 
 echo
+show_plan
 compile_kernels cuda
 compile_kernels sim
 run_exchange sim
