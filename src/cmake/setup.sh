@@ -93,8 +93,8 @@ fetch_wheels() {
     # shellcheck disable=SC2064 # the directory of now
     trap "rm -rf '$work'" EXIT
     say "fetching $* from PyPI into $toolchain"
-    logged python3 -m pip download --quiet --disable-pip-version-check --no-deps --timeout 60 --retries 2 \
-        --only-binary=:all: --dest "$work" "$@"
+    logged python3 -m pip download --quiet --disable-pip-version-check --no-deps --timeout 60 \
+        --retries 2 --only-binary=:all: --dest "$work" "$@"
     for wheel in "$work"/*.whl; do
         logged python3 -m zipfile -e "$wheel" "$work/unpacked"
     done
