@@ -1,11 +1,13 @@
-# bundle-libraries.cmake: copy a shared library and what it needs beyond glibc. In: LIBRARY, DIRECTORY.
+# bundle-libraries.cmake: copy shared libraries and what they need beyond glibc.
+# In: LIBRARIES (separated by commas), DIRECTORY.
 cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" LIBRARIES "${LIBRARIES}")
 file(
   GET_RUNTIME_DEPENDENCIES
-  LIBRARIES ${LIBRARY}
+  LIBRARIES ${LIBRARIES}
   RESOLVED_DEPENDENCIES_VAR needed
   POST_EXCLUDE_REGEXES "/ld-linux[^/]*$" "/lib(c|m|dl|rt|pthread|resolv|nsl|anl|util)\\.so[^/]*$")
-foreach(path ${LIBRARY} ${needed})
+foreach(path ${LIBRARIES} ${needed})
   file(COPY ${path} DESTINATION ${DIRECTORY} FOLLOW_SYMLINK_CHAIN)
 endforeach()
 file(WRITE ${DIRECTORY}/stamp "")

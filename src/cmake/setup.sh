@@ -123,6 +123,8 @@ if command -v pkg-config >/dev/null 2>&1; then
 else
     missing+=(pkg-config libsqlite3-dev libxxhash-dev libjansson-dev libpopt-dev libcriterion-dev)
 fi
+# The archive that the static preset's Criterion needs has no pkg-config file.
+compgen -G '/usr/lib/*/libprotobuf-nanopb.a' >/dev/null || missing+=(libnanopb-dev)
 
 wheels=()
 have_nvrtc && have_header nvrtc.h || wheels+=('nvidia-cuda-nvrtc==13.0.*')
