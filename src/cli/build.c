@@ -168,8 +168,10 @@ static void print_table(const struct gathering *all, const struct totals *totals
                (unsigned long long)kernel->report.bytes, kernel->report.registers,
                kernel->report.spill_bytes);
     }
+    /* One cause that fails every kernel, a missing compiler, is said once, at the end. */
     for (size_t i = 0; i < all->count; i++)
-        if (all->kernels[i].report.status == AFDEP_KERNEL_FAILED)
+        if (all->kernels[i].report.status == AFDEP_KERNEL_FAILED &&
+            strcmp(all->kernels[i].error, totals->sentence) != 0)
             fprintf(stderr, AFJ_PROGRAM ": %s (%s): %s\n", all->kernels[i].entry,
                     all->kernels[i].shape, all->kernels[i].error);
     if (totals->status == AFDEP_OK && totals->compiled == 0 && totals->failed == 0)
