@@ -23,8 +23,9 @@ struct afj_cell {
     char gpu[64]; /* empty on the sim device */
     uint32_t ranks_per_gpu;
     uint32_t ctas; /* most CTAs a kernel took, on the rank that took most */
-    double create_ms, create_again_ms; /* creating the buffers: as found, and with all kernels here */
-    uint64_t rows_sent; /* rows that FFN ranks receive in one exchange of all lanes */
+    double create_ms,
+        create_again_ms; /* creating the buffers: as found, and with all kernels here */
+    uint64_t rows_sent;  /* rows that FFN ranks receive in one exchange of all lanes */
     struct afj_tally tally;
     struct afj_percentiles graph_us, single_us, eager_us;
 };

@@ -63,9 +63,9 @@ json_t *afj_cell_describe(const struct afj_cell *cell)
                   "wrong", (json_int_t)cell->tally.wrong, "worst_error", cell->tally.worst_error,
                   "round_trips", (json_int_t)cell->round_trips, "commit", afdep_commit());
     json_object_update_new(object, results);
-    json_object_set_new(object, "create_ms",
-                        json_pack("{s:f, s:f}", "first", cell->create_ms, "again",
-                                  cell->create_again_ms));
+    json_object_set_new(
+        object, "create_ms",
+        json_pack("{s:f, s:f}", "first", cell->create_ms, "again", cell->create_again_ms));
     json_object_set_new(object, "controls", describe_controls());
     if (cell->tally.wrong > 0)
         json_object_set_new(object, "first_wrong", json_string(cell->tally.first));

@@ -47,7 +47,8 @@ typedef struct afdep_kernel_report {
     const char *error;     /**< why it failed; NULL if it did not */
 } afdep_kernel_report;
 
-/** Called once a kernel, on the thread that called afdep_cache_build or on a worker, never twice at once. */
+/** Called once a kernel, on the thread that called afdep_cache_build or on a worker, never twice at
+ * once. */
 typedef void (*afdep_kernel_callback)(const afdep_kernel_report *report, void *user);
 
 /** How to build. Zero everywhere is a good default. */
@@ -87,19 +88,19 @@ AFDEP_API afdep_status afdep_cache_build(const afdep_config *configs, uint32_t c
 /** What this process's cache and compilers are. Strings are owned by the library and stay valid. */
 typedef struct afdep_environment {
     uint32_t struct_size;
-    uint32_t cache_writable;     /**< 1 if objects can be stored */
-    const char *cache_dir;       /**< absolute path; empty: memory only */
-    const char *cache_origin;    /**< what chose it, for instance "AFDEP_JIT_CACHE" */
-    const char *cache_note;      /**< why it cannot be written, or empty */
-    const char *nvrtc_path;      /**< file of the NVRTC library; empty if none was found */
-    const char *nvrtc_version;   /**< for instance "13.0" */
-    const char *nvrtc_build_id;  /**< ELF build-id, hex */
-    const char *nvrtc_note;      /**< why NVRTC cannot be used, or empty */
-    const char *host_compiler;   /**< path of the C++ compiler for the sim device, or empty */
+    uint32_t cache_writable;           /**< 1 if objects can be stored */
+    const char *cache_dir;             /**< absolute path; empty: memory only */
+    const char *cache_origin;          /**< what chose it, for instance "AFDEP_JIT_CACHE" */
+    const char *cache_note;            /**< why it cannot be written, or empty */
+    const char *nvrtc_path;            /**< file of the NVRTC library; empty if none was found */
+    const char *nvrtc_version;         /**< for instance "13.0" */
+    const char *nvrtc_build_id;        /**< ELF build-id, hex */
+    const char *nvrtc_note;            /**< why NVRTC cannot be used, or empty */
+    const char *host_compiler;         /**< path of the C++ compiler for the sim device, or empty */
     const char *host_compiler_version; /**< its first version line */
     const char *host_compiler_note;    /**< why it cannot be used, or empty */
-    const char *driver_note;     /**< "CUDA driver 13.0, 2 devices", or why there is none */
-    const char *template_digest; /**< content hash of the embedded templates, 32 hex digits */
+    const char *driver_note;           /**< "CUDA driver 13.0, 2 devices", or why there is none */
+    const char *template_digest;       /**< content hash of the embedded templates, 32 hex digits */
 } afdep_environment;
 
 /**

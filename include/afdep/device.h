@@ -38,7 +38,8 @@ AFDEP_API const char *afdep_device_name(const afdep_device *device);
 /** The device's architecture, for instance "sm_90a"; "x86_64" on the sim device. */
 AFDEP_API const char *afdep_device_arch(const afdep_device *device);
 
-/** Allocate `bytes` on the device, aligned to 256 bytes, content undefined. Free with afdep_device_free. */
+/** Allocate `bytes` on the device, aligned to 256 bytes, content undefined. Free with
+ * afdep_device_free. */
 AFDEP_API afdep_status afdep_device_alloc(afdep_device *device, size_t bytes, void **memory);
 
 /** Free memory of afdep_device_alloc. NULL is fine. No stream may still use it. */

@@ -25,10 +25,7 @@ afdep_status afdep_buffer_close(afdep_buffer *buffer)
     return afj_buffer_close(buffer);
 }
 
-void afdep_buffer_destroy(afdep_buffer *buffer)
-{
-    afj_buffer_free(buffer);
-}
+void afdep_buffer_destroy(afdep_buffer *buffer) { afj_buffer_free(buffer); }
 
 afdep_status afdep_buffer_check(const afdep_buffer *buffer)
 {

@@ -33,9 +33,9 @@ static void report(const struct afj_wanted *wanted, uint32_t done, void *user)
     afdep_kernel_report r;
     memset(&r, 0, sizeof r);
     r.struct_size = sizeof r;
-    r.status = wanted->status != AFDEP_OK                       ? AFDEP_KERNEL_FAILED
+    r.status = wanted->status != AFDEP_OK                ? AFDEP_KERNEL_FAILED
                : wanted->origin == AFDEP_ORIGIN_COMPILER ? AFDEP_KERNEL_COMPILED
-                                                                : AFDEP_KERNEL_HIT;
+                                                         : AFDEP_KERNEL_HIT;
     r.origin = wanted->origin;
     r.duty = wanted->kernel->duty;
     r.entry = wanted->kernel->name;
@@ -129,8 +129,8 @@ afdep_status afdep_cache_build(const afdep_config *configs, uint32_t count,
     afdep_build_options chosen;
     memset(&chosen, 0, sizeof chosen);
     if (options)
-        AFJ_TRY(afj_sized_read(&chosen, sizeof chosen, options, sizeof chosen,
-                               "afdep_build_options"));
+        AFJ_TRY(
+            afj_sized_read(&chosen, sizeof chosen, options, sizeof chosen, "afdep_build_options"));
     if (result)
         AFJ_TRY(afj_sized_check(result, sizeof *result, "afdep_build_result"));
     struct timespec from, to;
@@ -211,8 +211,8 @@ afdep_status afdep_variable_get(uint32_t index, afdep_variable *variable)
     afj_status_clear();
     AFJ_TRY(afj_sized_check(variable, sizeof *variable, "afdep_variable"));
     if (index >= AFJ_ENV_COUNT)
-        return afj_fail(AFDEP_ERROR_ARGUMENT, "index is %" PRIu32 "; there are %d variables",
-                        index, (int)AFJ_ENV_COUNT);
+        return afj_fail(AFDEP_ERROR_ARGUMENT, "index is %" PRIu32 "; there are %d variables", index,
+                        (int)AFJ_ENV_COUNT);
     const struct afj_env_entry *entry = afj_env_entry((enum afj_env)index);
     afdep_variable out;
     memset(&out, 0, sizeof out);

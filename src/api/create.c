@@ -75,8 +75,7 @@ static uint32_t first_alike(const struct afdep_group *group, const struct afj_co
 static afdep_status obtain_images(const struct afdep_group *group, const struct afj_config *config,
                                   struct rank_plan *ranks, bool refresh)
 {
-    struct afj_wanted *wanted =
-        calloc((size_t)group->ranks * AFDEP_MAX_KERNELS, sizeof *wanted);
+    struct afj_wanted *wanted = calloc((size_t)group->ranks * AFDEP_MAX_KERNELS, sizeof *wanted);
     if (!wanted)
         return afj_fail(AFDEP_ERROR_MEMORY, "no memory for the kernels of %" PRIu32 " ranks",
                         group->ranks);
@@ -101,8 +100,9 @@ static afdep_status obtain_images(const struct afdep_group *group, const struct 
         ms += wanted[i].origin == AFDEP_ORIGIN_COMPILER ? wanted[i].ms : 0;
     }
     if (status == AFDEP_OK)
-        afj_log(AFJ_LOG_INFO, "%" PRIu32 " kernels: %" PRIu32 " found, %" PRIu32 " compiled in %.0f ms",
-                count, count - compiled, compiled, ms);
+        afj_log(AFJ_LOG_INFO,
+                "%" PRIu32 " kernels: %" PRIu32 " found, %" PRIu32 " compiled in %.0f ms", count,
+                count - compiled, compiled, ms);
     for (uint32_t r = 0; status == AFDEP_OK && r < group->ranks; ++r) {
         const struct afj_wanted *mine = &wanted[first_wanted[first_alike(group, config, r)]];
         for (uint32_t k = 0; k < ranks[r].plan.kernel_count; ++k) {
@@ -122,7 +122,8 @@ static void free_buffers(afdep_buffer **buffers, uint32_t ranks)
     }
 }
 
-/* Clearing of windows and states must have ended everywhere before the first dispatch of any rank. */
+/* Clearing of windows and states must have ended everywhere before the first dispatch of any rank.
+ */
 static afdep_status make_buffers(const struct afdep_group *group, const struct rank_plan *ranks,
                                  afdep_buffer **buffers)
 {

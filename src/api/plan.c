@@ -33,8 +33,7 @@ static afdep_status fill_plan(afdep_plan *plan, const struct afj_plan *made, uin
     out.role = made->role;
     out.kernel_count = made->kernel_count;
     out.window_bytes = afj_regions_window_bytes(&made->regions, &made->config, made->role);
-    out.inbox_rows =
-        (uint64_t)c->lanes * c->capacity * (ffn ? c->attention_ranks : c->ffn_ranks);
+    out.inbox_rows = (uint64_t)c->lanes * c->capacity * (ffn ? c->attention_ranks : c->ffn_ranks);
     out.inbox_row_bytes = ffn ? made->regions.row_bytes : made->regions.reply_bytes;
     out.state_bytes = c->lanes * made->state.bytes;
     for (uint32_t i = 0; i < made->kernel_count; ++i)

@@ -6,7 +6,8 @@
 
 struct afj_dl; /* an open library; stays open for the life of the process */
 
-/* Open the first name that opens. `note` (size bytes) gets why not, all names, when NULL returns. */
+/* Open the first name that opens. `note` (size bytes) gets why not, all names, when NULL returns.
+ */
 struct afj_dl *afj_dl_open(const char *const *names, size_t count, char *note, size_t size);
 /* A symbol's address or NULL. */
 void *afj_dl_symbol(struct afj_dl *library, const char *name);

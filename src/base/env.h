@@ -7,8 +7,9 @@
 
 /* name, variable, default ("" where unset means "choose"), what it does. */
 #define AFJ_ENV_LIST(X)                                                                            \
-    X(JIT_CACHE, "AFDEP_JIT_CACHE", "", "directory of the kernel cache; off: keep kernels in "     \
-                                        "memory only; empty: the default place")                   \
+    X(JIT_CACHE, "AFDEP_JIT_CACHE", "",                                                            \
+      "directory of the kernel cache; off: keep kernels in "                                       \
+      "memory only; empty: the default place")                                                     \
     X(JIT_JOBS, "AFDEP_JIT_JOBS", "", "kernels compiled at once; empty: one a CPU")                \
     X(NVRTC, "AFDEP_NVRTC", "", "file or directory of the NVRTC library; empty: search")           \
     X(HOST_CXX, "AFDEP_HOST_CXX", "", "C++ compiler for the sim device; empty: c++, g++, clang++") \

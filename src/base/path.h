@@ -11,7 +11,8 @@ struct afj_text;
 /* Create a directory and its parents, mode 0700 for those created. 0, or -1 with errno. */
 int afj_path_make_directories(const char *path);
 /* Read a whole regular file, at most `limit` bytes, O_NOFOLLOW on the last component if
- * `follow` is false. *data is malloc'ed, one NUL behind it. 0, or -1 with errno (EFBIG over limit). */
+ * `follow` is false. *data is malloc'ed, one NUL behind it. 0, or -1 with errno (EFBIG over limit).
+ */
 int afj_path_read(const char *path, bool follow, size_t limit, void **data, size_t *length);
 /* Write all bytes to a descriptor. 0, or -1 with errno. */
 int afj_path_write_all(int descriptor, const void *data, size_t length);

@@ -15,7 +15,8 @@ afdep_status afj_sized_read(void *to, size_t known, const void *from, size_t lea
 /* Check the struct_size of a struct that a call is to fill in. */
 afdep_status afj_sized_check(const void *out, size_t least, const char *name);
 
-/* Copy an answer of `known` bytes out, as much as the caller's struct_size takes; the size stays. */
+/* Copy an answer of `known` bytes out, as much as the caller's struct_size takes; the size stays.
+ */
 void afj_sized_write(void *out, const void *from, size_t known);
 
 #endif

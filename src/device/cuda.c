@@ -63,10 +63,7 @@ static struct cuda_device *devices[MOST_DEVICES]; /* by ordinal, NULL where not 
             return afj_cuda_failed(result_, #name, AFDEP_ERROR_DEVICE);                            \
     } while (0)
 
-static struct cuda_device *cuda_of(afdep_device *device)
-{
-    return (struct cuda_device *)device;
-}
+static struct cuda_device *cuda_of(afdep_device *device) { return (struct cuda_device *)device; }
 
 /* Make the device's context current. *former gets what to give back to `leave`; switching is
  * skipped when it is current already, as it is in a serving engine's own thread. */
@@ -243,8 +240,8 @@ static afdep_status copy(afdep_device *device, void *to, const void *from, size_
 static afdep_status fill(afdep_device *device, void *memory, uint8_t value, size_t bytes,
                          afdep_stream stream)
 {
-    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuMemsetD8Async,
-               (CUdeviceptr)(uintptr_t)memory, value, bytes, (CUstream)stream);
+    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory,
+               value, bytes, (CUstream)stream);
     return AFDEP_OK;
 }
 
@@ -312,9 +309,8 @@ static afdep_status synchronize(afdep_device *device)
     AFJ_TRY(enter(cuda_of(device), &former));
     const CUresult result = afj_cuda.cuCtxSynchronize_();
     leave(cuda_of(device), former);
-    return result == CUDA_SUCCESS
-               ? AFDEP_OK
-               : afj_cuda_failed(result, "cuCtxSynchronize", AFDEP_ERROR_DEVICE);
+    return result == CUDA_SUCCESS ? AFDEP_OK
+                                  : afj_cuda_failed(result, "cuCtxSynchronize", AFDEP_ERROR_DEVICE);
 }
 
 static afdep_status capture_begin(afdep_device *device, afdep_stream stream)
@@ -446,8 +442,8 @@ static afdep_status module_load(afdep_device *device, const void *image, size_t 
     CUcontext former;
     afdep_status status = enter(made->device, &former);
     if (status == AFDEP_OK) {
-        const CUresult result = afj_cuda.cuLibraryLoadData_(&made->library, image, NULL, NULL, 0,
-                                                            NULL, NULL, 0);
+        const CUresult result =
+            afj_cuda.cuLibraryLoadData_(&made->library, image, NULL, NULL, 0, NULL, NULL, 0);
         leave(made->device, former);
         if (result != CUDA_SUCCESS)
             status = afj_cuda_failed(result, "cuLibraryLoadData", AFDEP_ERROR_LOAD);
@@ -475,20 +471,18 @@ static afdep_status resolve(struct afj_module *module, const char *entry, size_t
     CU_AS(AFDEP_ERROR_LOAD, cuKernelGetFunction, &kernel->function, found);
     CU_AS(AFDEP_ERROR_LOAD, cuFuncLoad, kernel->function);
     if (shared_bytes > module->device->base.facts.shared_bytes)
-        return afj_fail(AFDEP_ERROR_RESOURCES,
-                        "%s needs %" PRIu32 " bytes of shared memory; device %" PRId32
-                        " gives %" PRIu32,
-                        entry, shared_bytes, module->device->base.ordinal,
-                        module->device->base.facts.shared_bytes);
+        return afj_fail(
+            AFDEP_ERROR_RESOURCES,
+            "%s needs %" PRIu32 " bytes of shared memory; device %" PRId32 " gives %" PRIu32, entry,
+            shared_bytes, module->device->base.ordinal, module->device->base.facts.shared_bytes);
     if (shared_bytes > DEFAULT_SHARED_BYTES)
         CU_AS(AFDEP_ERROR_LOAD, cuFuncSetAttribute, kernel->function,
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes);
     return AFDEP_OK;
 }
 
-static afdep_status get_kernel(struct afj_module *module, const char *entry,
-                               size_t arguments_bytes, uint32_t shared_bytes,
-                               struct afj_kernel **kernel)
+static afdep_status get_kernel(struct afj_module *module, const char *entry, size_t arguments_bytes,
+                               uint32_t shared_bytes, struct afj_kernel **kernel)
 {
     struct afj_kernel *made = calloc(1, sizeof *made);
     if (!made)

@@ -28,7 +28,7 @@ static void open_driver(void)
     *(void **)&afj_cuda.name##_ = afj_dl_symbol(library, SYMBOL(name));                            \
     if (!afj_cuda.name##_) {                                                                       \
         snprintf(why_not, sizeof why_not,                                                          \
-                 "the CUDA driver has no %s: it is too old for this library; install a newer one",          \
+                 "the CUDA driver has no %s: it is too old for this library; install a newer one", \
                  SYMBOL(name));                                                                    \
         return;                                                                                    \
     }

@@ -13,20 +13,20 @@ struct afj_kernel; /* an entry of a module, resolved; owned by the module */
 
 /* A launch: `arguments` is one struct passed by value, copied by the call. */
 struct afj_launch {
-    uint32_t ctas, warps;    /* grid, and warps a CTA */
-    uint32_t shared_bytes;   /* dynamic shared memory a CTA */
+    uint32_t ctas, warps;  /* grid, and warps a CTA */
+    uint32_t shared_bytes; /* dynamic shared memory a CTA */
     const void *arguments;
-    size_t arguments_bytes;  /* as afj_device_kernel checked */
+    size_t arguments_bytes; /* as afj_device_kernel checked */
 };
 
 /* What a device is, fixed when it is opened. */
 struct afj_device_facts {
     char name[64];
-    char arch[16];            /* "sm_90a", "x86_64" */
+    char arch[16]; /* "sm_90a", "x86_64" */
     char uuid[40];
-    uint32_t processors;      /* CTAs that run at once when each fills a multiprocessor */
-    uint32_t queues;          /* kernels of different streams that can run at once */
-    uint32_t shared_bytes;    /* most dynamic shared memory a CTA can have */
+    uint32_t processors;   /* CTAs that run at once when each fills a multiprocessor */
+    uint32_t queues;       /* kernels of different streams that can run at once */
+    uint32_t shared_bytes; /* most dynamic shared memory a CTA can have */
 };
 
 /* The operations of one kind. Every function sets the sentence when it fails. */

@@ -59,9 +59,9 @@ static afdep_status allocate(afdep_buffer *buffer)
     const struct afj_plan *plan = &buffer->plan;
     const struct afj_device_kind *kind = buffer->device->kind;
     const uint32_t lanes = plan->config.fields.lanes;
-    AFJ_TRY(afj_window_create(
-        buffer->device, afj_regions_window_bytes(&plan->regions, &plan->config, plan->role),
-        &buffer->windows[buffer->rank]));
+    AFJ_TRY(afj_window_create(buffer->device,
+                              afj_regions_window_bytes(&plan->regions, &plan->config, plan->role),
+                              &buffer->windows[buffer->rank]));
     void *record = NULL;
     AFJ_TRY(kind->host_alloc(buffer->device, sizeof *buffer->record, &record));
     buffer->record = record;
@@ -181,20 +181,18 @@ afdep_status afj_buffer_enter(const afdep_buffer *buffer, uint32_t role, uint32_
                               const char *call)
 {
     if (buffer->plan.role != role)
-        return afj_fail(AFDEP_ERROR_ROLE,
-                        "%s is a call of %s ranks; rank %" PRIu32 " of %" PRIu32 "A%" PRIu32
-                        "F is an %s rank",
-                        call, role == AFDEP_ROLE_FFN ? "FFN" : "attention", buffer->rank,
-                        buffer->plan.config.fields.attention_ranks,
-                        buffer->plan.config.fields.ffn_ranks,
-                        role == AFDEP_ROLE_FFN ? "attention" : "FFN");
+        return afj_fail(
+            AFDEP_ERROR_ROLE,
+            "%s is a call of %s ranks; rank %" PRIu32 " of %" PRIu32 "A%" PRIu32 "F is an %s rank",
+            call, role == AFDEP_ROLE_FFN ? "FFN" : "attention", buffer->rank,
+            buffer->plan.config.fields.attention_ranks, buffer->plan.config.fields.ffn_ranks,
+            role == AFDEP_ROLE_FFN ? "attention" : "FFN");
     if (buffer->closed)
         return afj_fail(AFDEP_ERROR_CLOSED, "%s: the buffer of rank %" PRIu32 " is closed", call,
                         buffer->rank);
     if (lane >= buffer->plan.config.fields.lanes)
-        return afj_fail(AFDEP_ERROR_ARGUMENT,
-                        "%s: lane is %" PRIu32 "; the buffer has %" PRIu32, call, lane,
-                        buffer->plan.config.fields.lanes);
+        return afj_fail(AFDEP_ERROR_ARGUMENT, "%s: lane is %" PRIu32 "; the buffer has %" PRIu32,
+                        call, lane, buffer->plan.config.fields.lanes);
     return afj_buffer_check(buffer);
 }
 

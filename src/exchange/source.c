@@ -12,8 +12,8 @@ void afj_source_prepare(afdep_buffer *buffer, uint32_t lane)
     const struct afj_state_layout *state = &plan->state;
     const uint32_t ffn_ranks = plan->config.fields.ffn_ranks;
     const uint64_t source = buffer->rank - ffn_ranks;
-    const uint64_t own = afj_window_address(buffer->windows[buffer->rank]) +
-                         lane * regions->attention_lane_bytes;
+    const uint64_t own =
+        afj_window_address(buffer->windows[buffer->rank]) + lane * regions->attention_lane_bytes;
     const uint64_t in_peer = lane * regions->ffn_lane_bytes;
 
     struct afj_dispatch_args *d = &buffer->lanes[lane].args.source.dispatch;
@@ -22,8 +22,7 @@ void afj_source_prepare(afdep_buffer *buffer, uint32_t lane)
     d->issued = afj_buffer_state_at(buffer, lane, state->issued);
     d->acks = own + regions->ack_offset;
     d->inbox_offset = in_peer + source * plan->config.fields.capacity * regions->row_bytes;
-    d->route_offset =
-        in_peer + regions->route_offset + source * regions->groups * sizeof(uint32_t);
+    d->route_offset = in_peer + regions->route_offset + source * regions->groups * sizeof(uint32_t);
     for (uint32_t f = 0; f < ffn_ranks; ++f)
         d->peers[f] = afj_window_address(buffer->windows[f]);
 
@@ -82,7 +81,8 @@ afdep_status afj_source_collect(afdep_buffer *buffer, const afdep_collect_args *
     struct afj_lane *lane = &buffer->lanes[args.lane];
     if (!lane->open)
         return afj_fail(AFDEP_ERROR_ORDER,
-                        "collect on lane %" PRIu32 ": nothing was dispatched since its last collect",
+                        "collect on lane %" PRIu32
+                        ": nothing was dispatched since its last collect",
                         args.lane);
     if (lane->tokens > 0)
         AFJ_TRY(afj_check_array(args.rows, 16, "rows"));

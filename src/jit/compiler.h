@@ -27,7 +27,7 @@ struct afj_program {
 struct afj_compiled {
     void *image;
     size_t image_bytes;
-    char *log; /* NULL or the compiler's words */
+    char *log;                                     /* NULL or the compiler's words */
     uint32_t registers, shared_bytes, spill_bytes; /* a thread, a CTA, a thread; 0 on the host */
 };
 void afj_compiled_finish(struct afj_compiled *compiled);
@@ -39,7 +39,8 @@ struct afj_compiler {
     afdep_status (*identify)(const char *arch, struct afj_text *text);
     /* Compile. Thread-safe. AFDEP_ERROR_COMPILE puts the compiler's first error in the sentence. */
     afdep_status (*compile)(const struct afj_program *program, struct afj_compiled *compiled);
-    /* Whether bytes from the cache may be what compile makes: format, machine, entry. Says why not. */
+    /* Whether bytes from the cache may be what compile makes: format, machine, entry. Says why not.
+     */
     afdep_status (*check)(const void *image, size_t bytes, const char *arch, const char *entry);
 };
 

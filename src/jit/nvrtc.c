@@ -368,7 +368,8 @@ static afdep_status run_program(nvrtcProgram program, const struct afj_program *
     const char *options[1 + FIXED_OPTIONS] = {arch_option};
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=%s", asked->arch);
     memcpy(options + 1, fixed_options, sizeof fixed_options);
-    const nvrtcResult result = nvrtc.nvrtcCompileProgram(program, 1 + count_fixed_options(), options);
+    const nvrtcResult result =
+        nvrtc.nvrtcCompileProgram(program, 1 + count_fixed_options(), options);
     compiled->log = log_of(program);
     if (result != NVRTC_SUCCESS)
         return explain(result, asked, compiled->log);

@@ -36,10 +36,7 @@ static struct {
 
 static pthread_once_t store_once = PTHREAD_ONCE_INIT;
 
-static void open_store(void)
-{
-    process.store = afj_store_open();
-}
+static void open_store(void) { process.store = afj_store_open(); }
 
 struct afj_store *afj_obtain_store(void)
 {
@@ -159,8 +156,7 @@ static void put_in_store(const struct afj_wanted *wanted, const struct afj_recip
     char ratio[32], lines[128];
     snprintf(ratio, sizeof ratio, "%" PRIu32 "A%" PRIu32 "F", c->attention_ranks, c->ffn_ranks);
     snprintf(lines, sizeof lines,
-             "registers=%" PRIu32 "\nshared_bytes=%" PRIu32 "\nspill_bytes=%" PRIu32
-             "\nentry=%s\n",
+             "registers=%" PRIu32 "\nshared_bytes=%" PRIu32 "\nspill_bytes=%" PRIu32 "\nentry=%s\n",
              wanted->registers, wanted->shared_bytes, wanted->spill_bytes, wanted->kernel->name);
     const struct afj_store_facts facts = {
         .role = afj_plan_duty_name(wanted->kernel->duty),
@@ -228,9 +224,9 @@ static void choose_arch(struct afj_wanted *wanted)
 static afdep_status obtain_one(struct afj_wanted *wanted)
 {
     choose_arch(wanted);
-    const struct afj_compiler *compiler =
-        wanted->plan->config.fields.device == AFDEP_DEVICE_SIM ? &afj_compiler_hostcc
-                                                               : &afj_compiler_nvrtc;
+    const struct afj_compiler *compiler = wanted->plan->config.fields.device == AFDEP_DEVICE_SIM
+                                              ? &afj_compiler_hostcc
+                                              : &afj_compiler_nvrtc;
     struct afj_source source;
     struct afj_recipe recipe;
     AFJ_TRY(afj_source_make(wanted->plan, wanted->kernel, &source));
@@ -311,8 +307,7 @@ afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs
     if (jobs > MOST_JOBS)
         jobs = MOST_JOBS;
     /* This thread is one of the workers; those that cannot be started are not missed. */
-    while (started + 1 < jobs &&
-           pthread_create(&threads[started], NULL, run_worker, &work) == 0)
+    while (started + 1 < jobs && pthread_create(&threads[started], NULL, run_worker, &work) == 0)
         ++started;
     run_worker(&work);
     for (uint32_t i = 0; i < started; ++i)

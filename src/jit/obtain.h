@@ -12,10 +12,10 @@ struct afj_store;
 
 /* One kernel wanted, and what came of it. The images stay valid for the life of the process. */
 struct afj_wanted {
-    const struct afj_plan *plan;            /* borrowed */
-    const struct afj_plan_kernel *kernel;   /* borrowed */
-    const char *arch;                       /* borrowed; "" takes the default of the device kind */
-    bool refresh;                           /* compile even if the cache has it */
+    const struct afj_plan *plan;          /* borrowed */
+    const struct afj_plan_kernel *kernel; /* borrowed */
+    const char *arch;                     /* borrowed; "" takes the default of the device kind */
+    bool refresh;                         /* compile even if the cache has it */
 
     afdep_status status;
     char error[512]; /* the sentence, if status is not AFDEP_OK */

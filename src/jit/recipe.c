@@ -69,7 +69,4 @@ afdep_status afj_recipe_make(const struct afj_plan *plan, const struct afj_plan_
     return AFDEP_OK;
 }
 
-void afj_recipe_finish(struct afj_recipe *recipe)
-{
-    afj_text_finish(&recipe->text);
-}
+void afj_recipe_finish(struct afj_recipe *recipe) { afj_text_finish(&recipe->text); }

@@ -18,7 +18,8 @@ struct afj_source {
 void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
                           struct afj_text *text);
 
-/* Put the program together. AFDEP_ERROR_MEMORY, or AFDEP_ERROR_INTERNAL if a template is missing. */
+/* Put the program together. AFDEP_ERROR_MEMORY, or AFDEP_ERROR_INTERNAL if a template is missing.
+ */
 afdep_status afj_source_make(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
                              struct afj_source *source);
 void afj_source_finish(struct afj_source *source);

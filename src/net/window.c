@@ -35,10 +35,7 @@ free_window:
     return status;
 }
 
-void afj_window_retain(struct afj_window *window)
-{
-    atomic_fetch_add(&window->references, 1);
-}
+void afj_window_retain(struct afj_window *window) { atomic_fetch_add(&window->references, 1); }
 
 void afj_window_release(struct afj_window *window)
 {

@@ -27,9 +27,8 @@ static afdep_status check_range(const char *field, uint32_t value, uint32_t low,
 {
     if (value >= low && value <= high)
         return AFDEP_OK;
-    return afj_fail(AFDEP_ERROR_CONFIG,
-                    "%s is %" PRIu32 "; it must be %" PRIu32 " to %" PRIu32, field, value, low,
-                    high);
+    return afj_fail(AFDEP_ERROR_CONFIG, "%s is %" PRIu32 "; it must be %" PRIu32 " to %" PRIu32,
+                    field, value, low, high);
 }
 
 static afdep_status check_ranks(const afdep_config *c)
@@ -69,8 +68,7 @@ static afdep_status check_capacity(const afdep_config *c)
     uint64_t words = (uint64_t)c->attention_ranks * afj_regions_groups(c->capacity);
     if (words > MAX_ROUTE_WORDS)
         return afj_fail(AFDEP_ERROR_CONFIG,
-                        "capacity is %" PRIu32 "; with %" PRIu32
-                        " attention ranks that is %" PRIu64
+                        "capacity is %" PRIu32 "; with %" PRIu32 " attention ranks that is %" PRIu64
                         " route words, and at most %d fit: a capacity of %" PRIu32 " would do",
                         c->capacity, c->attention_ranks, words, MAX_ROUTE_WORDS,
                         MAX_ROUTE_WORDS / c->attention_ranks * AFJ_GROUP_TOKENS);

@@ -8,9 +8,9 @@
 enum {
     VEC_BYTES = 16,
     LANES = 32,
-    FEW_WORDS = 32,     /* route words that receive_few keeps, one a lane */
+    FEW_WORDS = 32, /* route words that receive_few keeps, one a lane */
     FEW_WARPS_PER_ROW = 4,
-    FEW_ROUNDS = 2      /* shares a warp of the largest few grid may have */
+    FEW_ROUNDS = 2 /* shares a warp of the largest few grid may have */
 };
 
 /* What the target wants: CTAs of this many warps, grids of this many CTAs by default, and vectors
@@ -31,10 +31,7 @@ static const struct target *target_of(const struct afj_plan *plan)
     return target_of_device(plan->config.fields.device);
 }
 
-uint32_t afj_plan_default_ctas(uint32_t device)
-{
-    return target_of_device(device)->ctas;
-}
+uint32_t afj_plan_default_ctas(uint32_t device) { return target_of_device(device)->ctas; }
 
 /* One row of the table of kernels. */
 struct kind {
@@ -55,15 +52,9 @@ static const struct kind kinds[] = {
     {AFJ_ENTRY_SCALE, AFJ_SHAPE_MANY, "scale", AFDEP_DUTY_EXPERT},
 };
 
-static uint32_t divide_up(uint32_t value, uint32_t by)
-{
-    return (value + by - 1) / by;
-}
+static uint32_t divide_up(uint32_t value, uint32_t by) { return (value + by - 1) / by; }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* Length of the argument struct: its table of peers is as long as the deployment needs. */
 static size_t arguments_bytes(const struct afj_plan *plan, enum afj_entry entry)

@@ -29,12 +29,12 @@ struct afj_plan_kernel {
     uint32_t duty;    /* afdep_duty */
     uint32_t warps;   /* a CTA */
     uint32_t max_ctas;
-    uint32_t warps_per_row; /* warps that share a row */
-    uint32_t share_vecs;    /* 16-byte vectors of a share */
-    uint32_t pieces;        /* pieces of a share, moved one after another */
-    uint32_t piece_vecs;    /* vectors of a piece, held in registers */
+    uint32_t warps_per_row;          /* warps that share a row */
+    uint32_t share_vecs;             /* 16-byte vectors of a share */
+    uint32_t pieces;                 /* pieces of a share, moved one after another */
+    uint32_t piece_vecs;             /* vectors of a piece, held in registers */
     uint32_t bucket_from, bucket_to; /* buckets it is chosen for; 0 to 0: none */
-    size_t arguments_bytes;          /* its argument struct, table of peers cut to this deployment */
+    size_t arguments_bytes; /* its argument struct, table of peers cut to this deployment */
 };
 
 struct afj_plan {

@@ -6,15 +6,9 @@
 /* Parts of a window and of a lane's state begin on lines of their own. */
 enum { ROW_ALIGNMENT = 16, LINE_BYTES = 128, LANE_ALIGNMENT = 256 };
 
-static uint64_t round_up(uint64_t value, uint64_t to)
-{
-    return (value + to - 1) / to * to;
-}
+static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-uint32_t afj_regions_groups(uint32_t tokens)
-{
-    return AFJ_GROUPS(tokens);
-}
+uint32_t afj_regions_groups(uint32_t tokens) { return AFJ_GROUPS(tokens); }
 
 struct afj_regions afj_regions_of(const struct afj_config *config)
 {
@@ -34,8 +28,9 @@ struct afj_regions afj_regions_of(const struct afj_config *config)
 
     uint64_t rows = (uint64_t)c->attention_ranks * c->capacity * r.row_bytes;
     r.route_offset = round_up(rows, LINE_BYTES);
-    r.ffn_lane_bytes = round_up(
-        r.route_offset + (uint64_t)c->attention_ranks * r.groups * sizeof(uint32_t), LANE_ALIGNMENT);
+    r.ffn_lane_bytes =
+        round_up(r.route_offset + (uint64_t)c->attention_ranks * r.groups * sizeof(uint32_t),
+                 LANE_ALIGNMENT);
     return r;
 }
 

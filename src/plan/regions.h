@@ -31,8 +31,8 @@ uint64_t afj_regions_window_bytes(const struct afj_regions *regions,
 
 /* Private device memory of one lane: offsets from its start; all but `total` begin as zero. */
 struct afj_state_layout {
-    uint64_t counter;                                             /* both roles: uint32_t */
-    uint64_t issued, sets;                                        /* attention rank */
+    uint64_t counter;                                                 /* both roles: uint32_t */
+    uint64_t issued, sets;                                            /* attention rank */
     uint64_t count, total, rows_per_source, rows_per_expert, origins; /* FFN rank */
     uint64_t bytes;
 };

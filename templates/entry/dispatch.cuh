@@ -82,8 +82,8 @@ AFJ_DEVICE void send_row(const afj_dispatch_args &args, uint32_t token, uint32_t
         }
         canonicalise(piece, span);
         for (Set left = set; left != 0; left &= left - 1) {
-            const uint64_t slot = args.peers[lowest_bit(left)] + args.inbox_offset +
-                                  (uint64_t)token * kRowStride;
+            const uint64_t slot =
+                args.peers[lowest_bit(left)] + args.inbox_offset + (uint64_t)token * kRowStride;
             send_piece(piece, span, at<Vec>(slot));
             if (part == 0 && c == 0)
                 meta.each([&](int i, uint32_t &word) {

@@ -13,9 +13,11 @@ struct afj_sim_ops {
     uint32_t (*warp)(void);
     uint32_t (*warps)(void);
     /* Store `count` consecutive 32-bit words, relaxed, at system scope. Words of this rank's own
-     * memory land at once; words of another rank's memory travel: each alone, later, in any order. */
+     * memory land at once; words of another rank's memory travel: each alone, later, in any order.
+     */
     void (*store)(uint32_t *address, const uint32_t *words, uint32_t count);
-    /* Fence at system scope: what this warp stored before is delivered before what it stores after. */
+    /* Fence at system scope: what this warp stored before is delivered before what it stores after.
+     */
     void (*fence)(void);
     /* A poll found nothing new: let others run. */
     void (*pause)(void);
@@ -30,7 +32,7 @@ struct afj_sim_ops {
 };
 
 /* Every image exports these two. The second is the size of the entry's argument struct. */
-#define AFJ_SIM_BIND "afj_sim_bind"            /* void afj_sim_bind(const struct afj_sim_ops *) */
+#define AFJ_SIM_BIND "afj_sim_bind" /* void afj_sim_bind(const struct afj_sim_ops *) */
 #define AFJ_SIM_ARGUMENTS "afj_sim_arguments_bytes" /* const uint64_t afj_sim_arguments_bytes */
 
 #endif

@@ -33,8 +33,7 @@ AFJ_DEVICE void peek_row(Arrival &arrival, const Slot &slot, uint32_t part)
 {
     peek_piece(arrival.piece, span_of(part, 0), slot.row);
     if (part == 0)
-        arrival.meta.each(
-            [&](int i, uint32_t &word) { word = load_relaxed(&slot.meta[i]); });
+        arrival.meta.each([&](int i, uint32_t &word) { word = load_relaxed(&slot.meta[i]); });
 }
 
 AFJ_DEVICE void take_meta(const afj_receive_args &args, Meta &meta, const Slot &slot, uint64_t row,

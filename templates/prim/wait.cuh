@@ -10,7 +10,10 @@ template <class T> AFJ_DEVICE T *at(uint64_t address) { return (T *)address; }
 
 // Whether a kernel of this buffer gave up before. Issued with a kernel's first loads; a kernel that
 // finds it set stores, acks and re-arms nothing.
-AFJ_DEVICE uint32_t load_dead(const afj_call &call) { return load_relaxed(at<uint32_t>(call.dead)); }
+AFJ_DEVICE uint32_t load_dead(const afj_call &call)
+{
+    return load_relaxed(at<uint32_t>(call.dead));
+}
 
 // The buffer is dead from here on. The first to say so leaves the error record: its fields first,
 // then, behind a fence, `state`, on which the host reads them.

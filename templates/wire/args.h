@@ -39,12 +39,12 @@ struct afj_call {
 /* dispatch: rows and route words out. */
 struct afj_dispatch_args {
     struct afj_call call;
-    uint64_t rows;    /* [tokens][kHidden] BF16, caller's */
-    uint64_t ids;     /* [tokens][kTopK] int32, caller's */
-    uint64_t weights; /* [tokens][kTopK] float, caller's */
-    uint64_t sets;    /* [capacity] set of FFN ranks of each token, written for collect */
-    uint64_t issued;  /* uint32_t: exchange number, written for collect's error record */
-    uint64_t acks;    /* [kFfnRanks] own window: last exchange each FFN rank is done with */
+    uint64_t rows;         /* [tokens][kHidden] BF16, caller's */
+    uint64_t ids;          /* [tokens][kTopK] int32, caller's */
+    uint64_t weights;      /* [tokens][kTopK] float, caller's */
+    uint64_t sets;         /* [capacity] set of FFN ranks of each token, written for collect */
+    uint64_t issued;       /* uint32_t: exchange number, written for collect's error record */
+    uint64_t acks;         /* [kFfnRanks] own window: last exchange each FFN rank is done with */
     uint64_t inbox_offset; /* in a peer's window: slot 0 of this source */
     uint64_t route_offset; /* in a peer's window: route word 0 of this source */
     uint32_t tokens, reserved;
@@ -81,14 +81,14 @@ struct afj_receive_args {
 /* reply: one row back for each row received, then the acks. */
 struct afj_reply_args {
     struct afj_call call;
-    uint64_t rows;    /* [n][kHidden] BF16, caller's */
-    uint64_t origins; /* as receive wrote them */
-    uint64_t count;   /* as receive wrote it */
-    uint64_t routes;  /* own window: route words to re-arm */
-    uint64_t total;   /* reset to AFJ_NO_TOTAL */
-    uint64_t rows_per_expert; /* cleared */
-    uint64_t inbox_offset;    /* in a peer's window: reply slot 0 of this FFN rank */
-    uint64_t ack_offset;      /* in a peer's window: ack word of this FFN rank */
+    uint64_t rows;                       /* [n][kHidden] BF16, caller's */
+    uint64_t origins;                    /* as receive wrote them */
+    uint64_t count;                      /* as receive wrote it */
+    uint64_t routes;                     /* own window: route words to re-arm */
+    uint64_t total;                      /* reset to AFJ_NO_TOTAL */
+    uint64_t rows_per_expert;            /* cleared */
+    uint64_t inbox_offset;               /* in a peer's window: reply slot 0 of this FFN rank */
+    uint64_t ack_offset;                 /* in a peer's window: ack word of this FFN rank */
     uint64_t peers[AFJ_ATTENTION_PEERS]; /* window of each attention rank */
 };
 

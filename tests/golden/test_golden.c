@@ -42,7 +42,8 @@ static void describe(struct afj_text *text, const afdep_config *config, uint32_t
     afj_text_printf(text, "%" PRIu32 "A%" PRIu32 "F %s hidden %" PRIu32 "\n",
                     config->attention_ranks, config->ffn_ranks,
                     role == AFDEP_ROLE_FFN ? "ffn" : "attention", config->hidden);
-    afj_text_printf(text, "  row %" PRIu64 " meta_at %" PRIu64 " reply %" PRIu64 " groups %" PRIu32
+    afj_text_printf(text,
+                    "  row %" PRIu64 " meta_at %" PRIu64 " reply %" PRIu64 " groups %" PRIu32
                     "\n  attention lane %" PRIu64 " ack at %" PRIu64 ", ffn lane %" PRIu64
                     " route at %" PRIu64 ", state %" PRIu64 "\n",
                     r->row_bytes, r->meta_at, r->reply_bytes, r->groups, r->attention_lane_bytes,
@@ -67,8 +68,7 @@ Test(golden, plans)
     for (uint32_t device = AFDEP_DEVICE_CUDA; device <= AFDEP_DEVICE_SIM; ++device) {
         afj_text_add(&text, device == AFDEP_DEVICE_CUDA ? "cuda\n" : "sim\n");
         for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; ++l) {
-            const afdep_config c =
-                config_of(device, layouts[l][0], layouts[l][1], layouts[l][2]);
+            const afdep_config c = config_of(device, layouts[l][0], layouts[l][1], layouts[l][2]);
             describe(&text, &c, AFDEP_ROLE_ATTENTION);
             describe(&text, &c, AFDEP_ROLE_FFN);
         }

@@ -80,9 +80,9 @@ static afdep_status replay(struct afj_harness *harness, const struct choice *cho
 {
     static const enum afj_routing routings[] = {AFJ_ROUTING_RANDOM, AFJ_ROUTING_EMPTY,
                                                 AFJ_ROUTING_MIXED, AFJ_ROUTING_FULL};
-    const uint32_t every =
-        tokens > LARGE_TOKENS && choice->replays > CHECKED_LARGE ? choice->replays / CHECKED_LARGE
-                                                                 : 1;
+    const uint32_t every = tokens > LARGE_TOKENS && choice->replays > CHECKED_LARGE
+                               ? choice->replays / CHECKED_LARGE
+                               : 1;
     afdep_status status = AFDEP_OK;
     for (uint32_t i = 0; i < choice->replays && status == AFDEP_OK; i++) {
         const bool checked = i % every == 0;
@@ -163,8 +163,9 @@ static bool run_deployment(const struct choice *choice, uint32_t attention, uint
         right = run_cell(&harness, choice, (uint32_t)choice->tokens);
     else
         /* After a failed cell the buffers may be dead: leave the others out. */
-        for (size_t i = 0; i < usual_or(choice, USUAL_COUNTS, sizeof token_counts / sizeof *token_counts) &&
-                           right;
+        for (size_t i = 0;
+             i < usual_or(choice, USUAL_COUNTS, sizeof token_counts / sizeof *token_counts) &&
+             right;
              i++)
             if (token_counts[i] <= room)
                 right = run_cell(&harness, choice, token_counts[i]);

@@ -30,8 +30,7 @@ Test(local, ranks_times_lanes_are_limited_by_hardware_queues)
               "%s", afdep_last_error());
     all_on_one(&group, &device, 9);
     cr_assert_eq(afj_local_check_queues(&group, 1), AFDEP_ERROR_RESOURCES);
-    cr_assert(strstr(afdep_last_error(), "CUDA_DEVICE_MAX_CONNECTIONS"), "%s",
-              afdep_last_error());
+    cr_assert(strstr(afdep_last_error(), "CUDA_DEVICE_MAX_CONNECTIONS"), "%s", afdep_last_error());
 }
 
 Test(local, a_group_needs_ranks_and_a_device_that_exists)

@@ -33,10 +33,7 @@ static struct afj_digest key_of(const afdep_config *config, uint32_t role, uint3
     return key;
 }
 
-static int same(struct afj_digest a, struct afj_digest b)
-{
-    return afj_digest_equal(&a, &b);
-}
+static int same(struct afj_digest a, struct afj_digest b) { return afj_digest_equal(&a, &b); }
 
 Test(recipe, rank_capacity_lanes_ctas_and_timeouts_share_one_image)
 {
