@@ -24,13 +24,11 @@ typedef struct afdep_buffer afdep_buffer;
  * On CUDA, several ranks may share a GPU; peer access between the GPUs is switched on.
  * @param kind    CUDA or sim.
  * @param ranks   A + F.
- * @param devices [ranks], the device ordinal of each rank; NULL: the ranks in order, in equal
- *                blocks, over the devices there are (on sim a device a rank). Borrowed for the
- * call.
+ * @param devices [ranks], the device ordinal of each rank, borrowed for the call; NULL: the ranks
+ *                in order, in equal blocks, over the devices there are; on sim a device a rank.
  * @param group   out; destroy with afdep_group_destroy.
  * @retval AFDEP_ERROR_DRIVER_MISSING there is no CUDA driver on this machine.
- * @retval AFDEP_ERROR_DEVICE         an ordinal does not exist, or two GPUs cannot reach each
- * other.
+ * @retval AFDEP_ERROR_DEVICE         an ordinal does not exist, or a GPU cannot reach another.
  * @retval AFDEP_ERROR_RESOURCES      more ranks on one GPU than it has hardware queues
  *                                    (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set).
  * @see docs/design.md section 10
@@ -56,8 +54,7 @@ AFDEP_API uint32_t afdep_group_ranks(const afdep_group *group);
  * @param config  borrowed for the call.
  * @param buffers [afdep_group_ranks], out; destroy each with afdep_buffer_destroy.
  * @retval AFDEP_ERROR_CONFIG           a field is out of range, or does not fit the group.
- * @retval AFDEP_ERROR_RESOURCES        the kernels of the ranks of one GPU do not fit on it at
- * once.
+ * @retval AFDEP_ERROR_RESOURCES        the kernels of one GPU's ranks do not fit on it at once.
  * @retval AFDEP_ERROR_COMPILER_MISSING a kernel is not in the cache and there is no compiler.
  * @retval AFDEP_ERROR_COMPILE          a kernel does not compile.
  * @see docs/design.md section 5
@@ -89,8 +86,7 @@ AFDEP_API afdep_status afdep_buffer_check(const afdep_buffer *buffer);
  */
 AFDEP_API afdep_status afdep_buffer_plan(const afdep_buffer *buffer, afdep_plan *plan);
 
-/** Counts of the exchange that a lane received last: device pointers, fixed for the buffer's life.
- */
+/** Counts of the exchange a lane received last: device pointers, fixed for the buffer's life. */
 typedef struct afdep_counts {
     uint32_t struct_size;
     uint32_t reserved;
@@ -144,8 +140,7 @@ typedef struct afdep_reply_args {
 typedef struct afdep_collect_args {
     uint32_t struct_size;
     uint32_t lane;
-    void
-        *rows; /**< [T][hidden] BF16, aligned to 16 bytes; T as dispatched; may be NULL if T is 0 */
+    void *rows; /**< [T][hidden] BF16, aligned to 16 bytes; T as dispatched; NULL if T is 0 */
 } afdep_collect_args;
 
 /**

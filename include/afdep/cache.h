@@ -47,8 +47,7 @@ typedef struct afdep_kernel_report {
     const char *error;     /**< why it failed; NULL if it did not */
 } afdep_kernel_report;
 
-/** Called once a kernel, on the thread that called afdep_cache_build or on a worker, never twice at
- * once. */
+/** Called once a kernel, by the caller's thread or by a worker, never by two at once. */
 typedef void (*afdep_kernel_callback)(const afdep_kernel_report *report, void *user);
 
 /** How to build. Zero everywhere is a good default. */

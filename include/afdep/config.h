@@ -99,8 +99,7 @@ typedef struct afdep_plan {
  * @param config the deployment; borrowed for the call.
  * @param rank   0 to A + F - 1.
  * @param plan   out; set plan->struct_size before the call.
- * @retval AFDEP_ERROR_ARGUMENT a pointer is NULL, struct_size is wrong, or the rank is out of
- * range.
+ * @retval AFDEP_ERROR_ARGUMENT a pointer is NULL, or struct_size or rank is out of range.
  * @retval AFDEP_ERROR_CONFIG   a field is out of range; afdep_last_error names it and its value.
  * @see docs/design.md section 5
  */
