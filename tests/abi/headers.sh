@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# headers.sh: each public header compiles on its own as C99 and as C++11, without a warning.
+# headers.sh: each public header compiles on its own in every standard it promises, without a warning.
 set -euo pipefail
 source_dir=${AFDEP_SOURCE_DIR:?} build_dir=${AFDEP_BUILD_DIR:?}
 cc=${CC:-cc} cxx=${CXX:-c++}
@@ -14,9 +14,14 @@ for header in "$source_dir"/include/afdep/*.h; do
 #include <$name>
 #include <afdep/config.h>
 int main(void) { afdep_config config = AFDEP_CONFIG_INIT; return (int)config.reserved; }"
-    "$cc" -xc -std=c99 "${flags[@]}" - <<<"$program" || { echo "$name is not C99"; exit 1; }
-    "$cxx" -xc++ -std=c++11 -Wno-missing-field-initializers "${flags[@]}" - <<<"$program" ||
-        { echo "$name is not C++11"; exit 1; }
+    for standard in c99 c11 c17; do
+        "$cc" -xc -std=$standard "${flags[@]}" - <<<"$program" ||
+            { echo "$name is not $standard"; exit 1; }
+    done
+    for standard in c++11 c++20; do
+        "$cxx" -xc++ -std=$standard -Wno-missing-field-initializers "${flags[@]}" - <<<"$program" ||
+            { echo "$name is not $standard"; exit 1; }
+    done
     count=$((count + 1))
 done
 [[ $count -gt 0 ]] || { echo "no header was found"; exit 1; }
