@@ -38,7 +38,7 @@ struct afj_store {
     atomic_flag note_written;
     char late_note[512];                   /* written once, before `note` points to it */
     _Atomic(struct refused_key *) refused; /* only ever grows */
-    atomic_uint_fast64_t hits, misses, stored, rejects, store_failures;
+    atomic_uint_fast64_t hits, misses, stored, rejects, store_failures, claims, lockless;
 };
 
 /* Over a limit of file size a write raises SIGXFSZ, which ends the process. With the signal blocked
@@ -136,7 +136,18 @@ struct afj_store_counters afj_store_counters(const struct afj_store *store)
         .stored = atomic_load(&store->stored),
         .rejects = atomic_load(&store->rejects),
         .store_failures = atomic_load(&store->store_failures),
+        .claims = atomic_load(&store->claims),
+        .lockless = atomic_load(&store->lockless),
     };
+}
+
+const char *afj_store_root(const struct afj_store *store) { return store->place.root; }
+
+void afj_store_count_claim(struct afj_store *store, bool lockless)
+{
+    atomic_fetch_add(&store->claims, 1);
+    if (lockless)
+        atomic_fetch_add(&store->lockless, 1);
 }
 
 /* Count a store that failed. Errors that would come again end writing for this process. */

@@ -21,6 +21,7 @@ struct afj_store_facts {
 
 struct afj_store_counters {
     uint64_t hits, misses, stored, rejects, store_failures;
+    uint64_t claims, lockless; /* tries to be the one that compiles; those where no lock was had */
 };
 
 /* Open the store that AFDEP_JIT_CACHE names, or the default place. Never NULL but for lack of
@@ -33,6 +34,9 @@ const char *afj_store_directory(const struct afj_store *store);
 const char *afj_store_origin(const struct afj_store *store);
 const char *afj_store_note(const struct afj_store *store);
 bool afj_store_writable(const struct afj_store *store);
+/* Where its files lie; NULL: memory only. For claim.c. */
+const char *afj_store_root(const struct afj_store *store);
+void afj_store_count_claim(struct afj_store *store, bool lockless);
 struct afj_store_counters afj_store_counters(const struct afj_store *store);
 
 /* Find an image by key. Whole file checked: size, magic, key, sums, and the manifest byte for byte;

@@ -118,6 +118,8 @@ typedef struct afdep_cache_stats {
     uint64_t compile_us; /**< sum over compiles */
     uint64_t rejects;    /**< damaged or foreign objects that were set aside */
     uint64_t store_failures;
+    uint64_t waits;    /**< kernels that another thread or process was compiling */
+    uint64_t lockless; /**< tries at a lock where none could be had */
 } afdep_cache_stats;
 
 /**

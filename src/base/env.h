@@ -10,6 +10,8 @@
     X(JIT_CACHE, "AFDEP_JIT_CACHE", "",                                                            \
       "directory of the kernel cache; off: keep kernels in "                                       \
       "memory only; empty: the default place")                                                     \
+    X(JIT_LOCK_TIMEOUT, "AFDEP_JIT_LOCK_TIMEOUT", "600",                                           \
+      "seconds to wait for another process that compiles the same kernel")                         \
     X(JIT_JOBS, "AFDEP_JIT_JOBS", "", "kernels compiled at once; empty: one a CPU")                \
     X(NVRTC, "AFDEP_NVRTC", "", "file or directory of the NVRTC library; empty: search")           \
     X(HOST_CXX, "AFDEP_HOST_CXX", "", "C++ compiler for the sim device; empty: c++, g++, clang++") \

@@ -10,29 +10,24 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "base/log.h"
+#include "cache/claim.h"
 #include "cache/store.h"
 #include "jit/compiler.h"
+#include "jit/memory.h"
 #include "jit/recipe.h"
 #include "jit/source.h"
 
-/* An image that this process has. Never freed, so that whoever got it may keep it. */
-struct memory_image {
-    struct afj_digest key;
-    void *image;
-    size_t bytes;
-    uint32_t registers, shared_bytes, spill_bytes;
-    struct memory_image *next;
-};
-
 static struct {
-    pthread_mutex_t lock;
-    struct memory_image *images;
     struct afj_store *store;
-    atomic_uint_fast64_t hits_memory, hits_local, compiles, compile_us, rejects;
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct afj_compiler *compiler; /* instead of the real ones; NULL outside tests */
+    atomic_uint_fast64_t hits_memory, hits_local, compiles, compile_us, waits;
+} process;
+
+enum { MOST_JOBS = 256 };
 
 static pthread_once_t store_once = PTHREAD_ONCE_INIT;
 
@@ -50,12 +45,13 @@ void afj_obtain_stats(afdep_cache_stats *stats)
     stats->hits_local = atomic_load(&process.hits_local);
     stats->compiles = atomic_load(&process.compiles);
     stats->compile_us = atomic_load(&process.compile_us);
-    stats->rejects = atomic_load(&process.rejects);
+    stats->waits = atomic_load(&process.waits);
     struct afj_store *store = afj_obtain_store();
     if (store) {
         struct afj_store_counters counters = afj_store_counters(store);
-        stats->rejects += counters.rejects;
+        stats->rejects = counters.rejects;
         stats->store_failures = counters.store_failures;
+        stats->lockless = counters.lockless;
     }
 }
 
@@ -66,7 +62,10 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void take_image(struct afj_wanted *wanted, const struct memory_image *held, uint32_t origin)
+void afj_obtain_use_compiler(const struct afj_compiler *compiler) { process.compiler = compiler; }
+
+static void take_image(struct afj_wanted *wanted, const struct afj_memory_image *held,
+                       uint32_t origin)
 {
     wanted->image = held->image;
     wanted->image_bytes = held->bytes;
@@ -74,39 +73,6 @@ static void take_image(struct afj_wanted *wanted, const struct memory_image *hel
     wanted->shared_bytes = held->shared_bytes;
     wanted->spill_bytes = held->spill_bytes;
     wanted->origin = origin;
-}
-
-/* The newest image of a key: a refreshed one comes before the one it replaces. */
-static const struct memory_image *find_in_memory(const struct afj_digest *key)
-{
-    pthread_mutex_lock(&process.lock);
-    struct memory_image *held = process.images;
-    while (held && !afj_digest_equal(&held->key, key))
-        held = held->next;
-    pthread_mutex_unlock(&process.lock);
-    return held;
-}
-
-/* Takes the ownership of `image`. NULL without memory; the image is then freed. */
-static struct memory_image *keep_in_memory(const struct afj_digest *key, void *image, size_t bytes)
-{
-    struct memory_image *held = calloc(1, sizeof *held);
-    if (!held) {
-        free(image);
-        return NULL;
-    }
-    held->key = *key;
-    held->image = image;
-    held->bytes = bytes;
-    return held;
-}
-
-static void publish_in_memory(struct memory_image *held)
-{
-    pthread_mutex_lock(&process.lock);
-    held->next = process.images;
-    process.images = held;
-    pthread_mutex_unlock(&process.lock);
 }
 
 static uint32_t fact(const char *facts, const char *name)
@@ -135,12 +101,16 @@ static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *r
         free(facts);
         return false;
     }
-    struct memory_image *held = keep_in_memory(&recipe->key, image, bytes);
+    const struct afj_memory_image found = {
+        .key = recipe->key,
+        .image = image,
+        .bytes = bytes,
+        .registers = fact(facts, "registers="),
+        .shared_bytes = fact(facts, "shared_bytes="),
+        .spill_bytes = fact(facts, "spill_bytes="),
+    };
+    const struct afj_memory_image *held = afj_memory_keep(&found);
     if (held) {
-        held->registers = fact(facts, "registers=");
-        held->shared_bytes = fact(facts, "shared_bytes=");
-        held->spill_bytes = fact(facts, "spill_bytes=");
-        publish_in_memory(held);
         take_image(wanted, held, AFDEP_ORIGIN_LOCAL);
         atomic_fetch_add(&process.hits_local, 1);
     }
@@ -192,13 +162,17 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
         afj_compiled_finish(&compiled);
         return status;
     }
-    struct memory_image *held = keep_in_memory(&recipe->key, compiled.image, compiled.image_bytes);
+    const struct afj_memory_image made = {
+        .key = recipe->key,
+        .image = compiled.image,
+        .bytes = compiled.image_bytes,
+        .registers = compiled.registers,
+        .shared_bytes = compiled.shared_bytes,
+        .spill_bytes = compiled.spill_bytes,
+    };
     compiled.image = NULL; /* moved */
+    const struct afj_memory_image *held = afj_memory_keep(&made);
     if (held) {
-        held->registers = compiled.registers;
-        held->shared_bytes = compiled.shared_bytes;
-        held->spill_bytes = compiled.spill_bytes;
-        publish_in_memory(held);
         take_image(wanted, held, AFDEP_ORIGIN_COMPILER);
         atomic_fetch_add(&process.compiles, 1);
         atomic_fetch_add(&process.compile_us, (uint64_t)(ms * 1e3));
@@ -221,39 +195,97 @@ static void choose_arch(struct afj_wanted *wanted)
     snprintf(wanted->arch_used, sizeof wanted->arch_used, "%.15s", arch);
 }
 
-static afdep_status obtain_one(struct afj_wanted *wanted)
+/* What the cache lacks is compiled by one process at a time; the others find it there then. *busy:
+ * another process is compiling it, and this call was not to wait. */
+static afdep_status find_or_compile(struct afj_wanted *wanted, const struct afj_source *source,
+                                    const struct afj_recipe *recipe,
+                                    const struct afj_compiler *compiler, bool wait, bool *busy)
 {
-    choose_arch(wanted);
-    const struct afj_compiler *compiler = wanted->plan->config.fields.device == AFDEP_DEVICE_SIM
-                                              ? &afj_compiler_hostcc
-                                              : &afj_compiler_nvrtc;
+    struct afj_store *store = afj_obtain_store();
+    struct afj_claim claim;
+    struct afj_claim_wait waited = {0};
+    if (!store)
+        return compile_image(wanted, source, recipe, compiler);
+    if (wanted->refresh) {
+        afj_store_reject(store, &recipe->key);
+        return compile_image(wanted, source, recipe, compiler);
+    }
+    if (get_from_store(wanted, recipe, compiler))
+        return AFDEP_OK;
+    enum afj_claim_answer answer = afj_claim_try(store, &recipe->key, &claim);
+    while (answer == AFJ_CLAIM_BUSY) {
+        if (!wait) {
+            *busy = true;
+            return AFDEP_OK;
+        }
+        if (!afj_claim_pause(store, &recipe->key, &waited))
+            break; /* waited long enough: without a claim */
+        if (get_from_store(wanted, recipe, compiler))
+            return AFDEP_OK;
+        answer = afj_claim_try(store, &recipe->key, &claim);
+    }
+    afdep_status status = AFDEP_OK;
+    if (answer != AFJ_CLAIM_MINE || !get_from_store(wanted, recipe, compiler))
+        status = compile_image(wanted, source, recipe, compiler);
+    afj_claim_release(&claim);
+    return status;
+}
+
+/* Memory, then the cache, then the compiler. */
+static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj_source *source,
+                                     const struct afj_recipe *recipe,
+                                     const struct afj_compiler *compiler, bool wait, bool *busy)
+{
+    const struct afj_memory_image *held = NULL;
+    if (wanted->refresh)
+        return find_or_compile(wanted, source, recipe, compiler, wait, busy);
+    if (!afj_memory_begin(&recipe->key, wait, &held)) {
+        *busy = held == NULL;
+        if (held) {
+            take_image(wanted, held, AFDEP_ORIGIN_MEMORY);
+            atomic_fetch_add(&process.hits_memory, 1);
+        }
+        return AFDEP_OK;
+    }
+    const afdep_status status = find_or_compile(wanted, source, recipe, compiler, wait, busy);
+    afj_memory_end(&recipe->key);
+    return status;
+}
+
+static const struct afj_compiler *choose_compiler(uint32_t device)
+{
+    if (process.compiler)
+        return process.compiler;
+    return device == AFDEP_DEVICE_SIM ? &afj_compiler_hostcc : &afj_compiler_nvrtc;
+}
+
+static afdep_status obtain_one(struct afj_wanted *wanted, bool wait, bool *busy)
+{
+    const struct afj_compiler *compiler = choose_compiler(wanted->plan->config.fields.device);
     struct afj_source source;
     struct afj_recipe recipe;
+    *busy = false;
+    choose_arch(wanted);
     AFJ_TRY(afj_source_make(wanted->plan, wanted->kernel, &source));
     afdep_status status = afj_recipe_make(wanted->plan, wanted->kernel, &source, compiler,
                                           wanted->arch_used, &recipe);
-    if (status != AFDEP_OK)
-        goto free_source;
-    afj_digest_hex(&recipe.key, wanted->key);
-    const struct memory_image *held = wanted->refresh ? NULL : find_in_memory(&recipe.key);
-    if (held) {
-        take_image(wanted, held, AFDEP_ORIGIN_MEMORY);
-        atomic_fetch_add(&process.hits_memory, 1);
-    } else if (wanted->refresh || !get_from_store(wanted, &recipe, compiler)) {
-        if (wanted->refresh && afj_obtain_store())
-            afj_store_reject(afj_obtain_store(), &recipe.key);
-        status = compile_image(wanted, &source, &recipe, compiler);
+    if (status == AFDEP_OK) {
+        afj_digest_hex(&recipe.key, wanted->key);
+        status = obtain_by_recipe(wanted, &source, &recipe, compiler, wait, busy);
+        afj_recipe_finish(&recipe);
     }
-    afj_recipe_finish(&recipe);
-free_source:
     afj_source_finish(&source);
     return status;
 }
 
-/* The kernels that workers share out, first come first served. */
+/* The kernels that workers share out, first come first served. A first pass leaves out what other
+ * processes are compiling, a second waits for it; each process begins at another kernel, so that
+ * several that start together share the kernels out, too. */
 struct shared_work {
     struct afj_wanted *wanted;
-    uint32_t count;
+    bool *left; /* [count] for the second pass */
+    uint32_t count, first;
+    bool wait;
     atomic_uint next;
     pthread_mutex_t report_lock;
     uint32_t done;
@@ -265,13 +297,20 @@ static void *run_worker(void *argument)
 {
     struct shared_work *work = argument;
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&work->next, 1);
-        if (i >= work->count)
+        const uint32_t turn = atomic_fetch_add(&work->next, 1);
+        if (turn >= work->count)
             return NULL;
+        const uint32_t i = (work->first + turn) % work->count;
         struct afj_wanted *wanted = &work->wanted[i];
+        if (work->wait && !work->left[i])
+            continue;
         const double from = now_ms();
-        wanted->status = obtain_one(wanted);
-        wanted->ms = now_ms() - from;
+        wanted->status = obtain_one(wanted, work->wait, &work->left[i]);
+        wanted->ms += now_ms() - from;
+        if (work->left[i])
+            continue;
+        if (work->wait)
+            atomic_fetch_add(&process.waits, 1);
         if (wanted->status != AFDEP_OK)
             snprintf(wanted->error, sizeof wanted->error, "%s", afj_status_sentence());
         pthread_mutex_lock(&work->report_lock);
@@ -291,28 +330,44 @@ static uint32_t choose_jobs(uint32_t jobs, uint32_t count)
         CPU_ZERO(&cpus);
         jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 1;
     }
+    if (jobs > MOST_JOBS)
+        jobs = MOST_JOBS;
     return jobs < count ? jobs : count;
+}
+
+/* This thread is one of the workers; those that cannot be started are not missed. */
+static void run_workers(struct shared_work *work, uint32_t jobs)
+{
+    pthread_t threads[MOST_JOBS];
+    uint32_t started = 0;
+    atomic_store(&work->next, 0);
+    while (started + 1 < jobs && pthread_create(&threads[started], NULL, run_worker, work) == 0)
+        ++started;
+    run_worker(work);
+    for (uint32_t i = 0; i < started; ++i)
+        pthread_join(threads[i], NULL);
 }
 
 afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs,
                         afj_obtain_callback callback, void *user)
 {
-    enum { MOST_JOBS = 256 };
     struct shared_work work = {
         .wanted = wanted, .count = count, .callback = callback, .user = user};
-    pthread_t threads[MOST_JOBS];
-    uint32_t started = 0;
+    if (count == 0)
+        return AFDEP_OK;
+    work.left = calloc(count, sizeof *work.left);
+    if (!work.left)
+        return afj_fail(AFDEP_ERROR_MEMORY, "no memory for %" PRIu32 " kernels", count);
+    work.first = (uint32_t)getpid() % count;
     pthread_mutex_init(&work.report_lock, NULL);
     jobs = choose_jobs(jobs, count);
-    if (jobs > MOST_JOBS)
-        jobs = MOST_JOBS;
-    /* This thread is one of the workers; those that cannot be started are not missed. */
-    while (started + 1 < jobs && pthread_create(&threads[started], NULL, run_worker, &work) == 0)
-        ++started;
-    run_worker(&work);
-    for (uint32_t i = 0; i < started; ++i)
-        pthread_join(threads[i], NULL);
+    run_workers(&work, jobs);
+    if (work.done < count) {
+        work.wait = true;
+        run_workers(&work, jobs);
+    }
     pthread_mutex_destroy(&work.report_lock);
+    free(work.left);
     for (uint32_t i = 0; i < count; ++i)
         if (wanted[i].status != AFDEP_OK)
             return afj_fail(wanted[i].status, "%s", wanted[i].error);

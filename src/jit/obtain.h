@@ -39,6 +39,10 @@ afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs
 /* This process's store, opened on first use. NULL only without memory. */
 struct afj_store *afj_obtain_store(void);
 
+/* Compile everything with this compiler from now on; NULL: with the real ones. For tests. */
+struct afj_compiler;
+void afj_obtain_use_compiler(const struct afj_compiler *compiler);
+
 /* Counters since the process started. */
 void afj_obtain_stats(afdep_cache_stats *stats);
 

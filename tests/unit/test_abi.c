@@ -41,7 +41,7 @@ static const struct {
     SIZE(afdep_environment, 104),
     OFFSET(afdep_environment, cache_dir, 8),
     OFFSET(afdep_environment, template_digest, 96),
-    SIZE(afdep_cache_stats, 56),
+    SIZE(afdep_cache_stats, 72),
     OFFSET(afdep_cache_stats, hits_memory, 8),
     OFFSET(afdep_cache_stats, store_failures, 48),
     SIZE(afdep_variable, 32),

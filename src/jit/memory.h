@@ -1,0 +1,32 @@
+/* memory.h: the images that this process has, and the keys that its threads are making images of.
+ */
+#ifndef AFJ_JIT_MEMORY_H
+#define AFJ_JIT_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+
+/* An image. Never freed, so that whoever got it may keep it. */
+struct afj_memory_image {
+    struct afj_digest key;
+    void *image;
+    size_t bytes;
+    uint32_t registers, shared_bytes, spill_bytes;
+    struct afj_memory_image *next;
+};
+
+/* Begin to get the image of a key. True: this thread makes it, and calls afj_memory_end whatever
+ * comes of it. False: *held is the image, or NULL if another thread is making it; with `wait` the
+ * call returns only when that thread has ended, and then may be true. */
+bool afj_memory_begin(const struct afj_digest *key, bool wait,
+                      const struct afj_memory_image **held);
+void afj_memory_end(const struct afj_digest *key);
+
+/* Keep an image; takes the ownership of `image`. The newest of a key is the one that is found.
+ * NULL without memory; the image is then freed. */
+const struct afj_memory_image *afj_memory_keep(const struct afj_memory_image *image);
+
+#endif
