@@ -17,6 +17,8 @@
     X(HOST_CXX, "AFDEP_HOST_CXX", "", "C++ compiler for the sim device; empty: c++, g++, clang++") \
     X(LOG, "AFDEP_LOG", "warn", "off, warn, info or debug; with :json one JSON object a line")     \
     X(SIM_SEED, "AFDEP_SIM_SEED", "1", "seed of the sim device's scheduler")                       \
+    X(SIM_LANES, "AFDEP_SIM_LANES", "1",                                                           \
+      "1 or 32: fibres that a warp of the sim device is made of; 32 finds missing warp syncs")     \
     X(SHAPE, "AFDEP_SHAPE", "", "few or many: use only that shape of kernels; empty: by bucket")   \
     X(XDG_CACHE_HOME, "XDG_CACHE_HOME", "", "where caches go, from the desktop standard")          \
     X(HOME, "HOME", "", "the user's home directory")                                               \

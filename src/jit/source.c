@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "jit/templates.h"
 
 static void add_constant(struct afj_text *text, const char *type, const char *name, uint64_t value,
@@ -43,6 +44,10 @@ void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_ker
     add_constant(text, word, "kShareVecs", kernel->share_vecs, "vectors of a share");
     add_constant(text, word, "kPieces", kernel->pieces, "pieces of a share");
     add_constant(text, word, "kPieceVecs", kernel->piece_vecs, "vectors of a piece");
+    if (c->device == AFDEP_DEVICE_SIM)
+        add_constant(text, "int", "kSimLanes",
+                     afj_env_number(AFJ_ENV_SIM_LANES, 1, 32, 1) == 32 ? 32 : 1,
+                     "fibres of a warp");
     afj_text_add(text, "\n#endif\n");
 }
 

@@ -1,5 +1,6 @@
-// machine.cuh: the vocabulary of templates/prim/machine.cuh for the simulation, where a warp is one
-// fibre with one lane and the words of other ranks travel through the simulator's links.
+// machine.cuh: the vocabulary of templates/prim/machine.cuh for the simulation, where the words of
+// other ranks travel through the simulator's links. A warp is one fibre with one lane, or, where a
+// missing warp_sync is looked for, 32 fibres that meet in each collective and nowhere else.
 #ifndef AFJ_PRIM_MACHINE_CUH
 #define AFJ_PRIM_MACHINE_CUH
 
@@ -25,15 +26,18 @@ AFJ_EXPORT void afj_sim_bind(const struct afj_sim_ops *ops) { sim = ops; }
     }                                                                                              \
     static void run_##name(const arguments &args)
 
-constexpr int kLanes = 1;
+constexpr int kLanes = kSimLanes;
+static_assert(kLanes == 1 || kLanes == AFJ_SIM_MOST_LANES, "one lane, or all of them");
+AFJ_EXPORT const uint64_t afj_sim_lanes;
+const uint64_t afj_sim_lanes = kSimLanes;
 constexpr uint32_t kPollsPerLook = 4;
 
 struct alignas(16) Vec {
     uint32_t w[4];
 };
 
-AFJ_DEVICE int lane() { return 0; }
-AFJ_DEVICE uint32_t warp_in_cta() { return sim->warp(); }
+AFJ_DEVICE int lane() { return kLanes == 1 ? 0 : (int)(sim->warp() % kLanes); }
+AFJ_DEVICE uint32_t warp_in_cta() { return sim->warp() / kLanes; }
 AFJ_DEVICE uint32_t cta() { return sim->cta(); }
 AFJ_DEVICE uint32_t ctas() { return sim->ctas(); }
 
@@ -83,13 +87,52 @@ AFJ_DEVICE uint32_t compare_exchange_relaxed(uint32_t *p, uint32_t expected, uin
     return old;
 }
 
-AFJ_DEVICE void warp_sync() {}
-AFJ_DEVICE bool warp_any(bool vote) { return vote; }
-AFJ_DEVICE uint32_t warp_ballot(bool vote) { return vote ? 1u : 0u; }
-AFJ_DEVICE uint32_t warp_or(uint32_t v) { return v; }
-AFJ_DEVICE uint32_t warp_sum(uint32_t v) { return v; }
-AFJ_DEVICE uint32_t warp_take(uint32_t v, int) { return v; }
-AFJ_DEVICE uint32_t warp_sum_before(uint32_t) { return 0; }
+// What each lane brought to a collective. Every collective has a number of its own, so that lanes
+// which meet in different ones are found.
+struct Brought {
+    uint32_t values[AFJ_SIM_MOST_LANES];
+};
+
+AFJ_DEVICE Brought gather(uint32_t kind, uint32_t value)
+{
+    Brought brought;
+    brought.values[0] = value;
+    if (kLanes > 1)
+        sim->gather(kind, value, brought.values);
+    return brought;
+}
+
+// Fold the values of lanes [0, end) with f, from 0.
+template <class F> AFJ_DEVICE uint32_t fold(const Brought &brought, int end, F f)
+{
+    uint32_t all = 0;
+    for (int i = 0; i < end; ++i)
+        all = f(all, brought.values[i], i);
+    return all;
+}
+
+AFJ_DEVICE void warp_sync() { gather(1, 0); }
+AFJ_DEVICE bool warp_any(bool vote)
+{
+    return fold(gather(2, vote), kLanes, [](uint32_t a, uint32_t v, int) { return a | v; }) != 0;
+}
+AFJ_DEVICE uint32_t warp_ballot(bool vote)
+{
+    return fold(gather(3, vote), kLanes, [](uint32_t a, uint32_t v, int i) { return a | v << i; });
+}
+AFJ_DEVICE uint32_t warp_or(uint32_t v)
+{
+    return fold(gather(4, v), kLanes, [](uint32_t a, uint32_t w, int) { return a | w; });
+}
+AFJ_DEVICE uint32_t warp_sum(uint32_t v)
+{
+    return fold(gather(5, v), kLanes, [](uint32_t a, uint32_t w, int) { return a + w; });
+}
+AFJ_DEVICE uint32_t warp_take(uint32_t v, int from) { return gather(6, v).values[from]; }
+AFJ_DEVICE uint32_t warp_sum_before(uint32_t v)
+{
+    return fold(gather(7, v), lane(), [](uint32_t a, uint32_t w, int) { return a + w; });
+}
 
 AFJ_DEVICE bool cta_any(bool vote) { return sim->barrier(vote ? 1u : 0u) != 0; }
 AFJ_DEVICE uint32_t *cta_shared() { return static_cast<uint32_t *>(sim->shared()); }

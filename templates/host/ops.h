@@ -27,9 +27,17 @@ struct afj_sim_ops {
     uint32_t (*barrier)(uint32_t vote);
     /* The CTA's shared memory, as long as the launch asked for, 16-byte aligned. */
     void *(*shared)(void);
+    /* A collective of a warp whose lanes are fibres: wait until every lane of the warp has called
+     * it with the same `kind`, then get what each brought. values[lanes of a warp]. */
+    void (*gather)(uint32_t kind, uint32_t value, uint32_t *values);
     /* Simulated time in nanoseconds. Runs ahead when nothing but time can help. */
     uint64_t (*clock_ns)(void);
 };
+
+/* An image whose warps are 32 fibres exports their number; without it a warp is one fibre. With
+ * lanes, `warp` and `warps` count lanes. */
+#define AFJ_SIM_LANES "afj_sim_lanes" /* const uint64_t afj_sim_lanes */
+#define AFJ_SIM_MOST_LANES 32
 
 /* Every image exports these two. The second is the size of the entry's argument struct. */
 #define AFJ_SIM_BIND "afj_sim_bind" /* void afj_sim_bind(const struct afj_sim_ops *) */

@@ -152,7 +152,7 @@ static double run(int processes, uint32_t kernels)
     /* Children hold a copy of the writing end, so bytes, not its closing, let them go. */
     const double from = now_ms();
     char bytes[MOST_PROCESSES] = {0};
-    if (write(barrier[1], bytes, (size_t)processes) != processes)
+    if (processes < 1 || write(barrier[1], bytes, (size_t)processes) != processes)
         exit(1);
     for (int i = 0; i < processes; ++i) {
         const int status = status_of(children[i]);

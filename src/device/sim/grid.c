@@ -1,5 +1,5 @@
-/* grid.c: CTAs start in random order, each warp on a fibre; kernels reach the simulator from here.
- */
+/* grid.c: CTAs start in random order, each warp on a fibre, or each lane where an image has lanes;
+ * kernels reach the simulator from here. */
 #include "device/sim/grid.h"
 
 #include <stdlib.h>
@@ -25,6 +25,13 @@ struct afj_sim_warp {
     struct afj_segment *segment;
 };
 
+/* Where the lanes of one warp meet. */
+struct meeting {
+    uint32_t kind;           /* of the collective that the first lane came to */
+    uint32_t arrived, ended; /* bit a lane */
+    uint32_t values[AFJ_SIM_MOST_LANES], results[AFJ_SIM_MOST_LANES];
+};
+
 struct afj_sim_cta {
     struct afj_sim_cta *next, *previous; /* in afj_sim_grid.ctas */
     struct afj_sim_grid *grid;
@@ -34,6 +41,7 @@ struct afj_sim_cta {
     uint32_t vote, result;
     struct afj_segment *stored; /* join of what its warps stored before its last barrier */
     void *shared;
+    struct meeting *meetings; /* one a warp, where warps have lanes; else NULL */
     struct afj_sim_warp warps[];
 };
 
@@ -43,6 +51,7 @@ struct afj_sim_grid {
     struct afj_sim_device *device;
     struct afj_sim_stream *stream;
     const struct afj_sim_node *node; /* owned by the stream */
+    uint32_t fibres;                 /* a CTA: its warps, or all lanes of them */
     uint32_t *unstarted;             /* indices of CTAs, in no order */
     uint32_t unstarted_count;
     uint32_t may_start;         /* CTAs that the policy lets start, of those unstarted */
@@ -79,7 +88,7 @@ static uint32_t op_ctas(void) { return running->cta->grid->node->ctas; }
 
 static uint32_t op_warp(void) { return running->index; }
 
-static uint32_t op_warps(void) { return running->cta->grid->node->warps; }
+static uint32_t op_warps(void) { return running->cta->grid->fibres; }
 
 static void land(struct afj_sim *sim, struct afj_sim_device *device, struct afj_allocation *near,
                  size_t index, const uint32_t *words, uint32_t count)
@@ -169,7 +178,7 @@ static void open_barrier(struct afj_sim_cta *cta)
     struct afj_segment *stored = NULL;
     cta->result = cta->vote;
     cta->vote = cta->arrived = 0;
-    for (uint32_t i = 0; i < grid->node->warps; i++) {
+    for (uint32_t i = 0; i < grid->fibres; i++) {
         struct afj_sim_warp *warp = &cta->warps[i];
         if (warp->fibre == NULL)
             continue;
@@ -197,6 +206,59 @@ static uint32_t op_barrier(uint32_t vote)
     return cta->result;
 }
 
+static uint32_t lanes_of(const struct afj_sim_cta *cta) { return cta->grid->node->kernel->lanes; }
+
+/* Every lane of the warp is at its collective, or has ended and counts as having brought 0. */
+static void hold_meeting(struct afj_sim_cta *cta, uint32_t warp)
+{
+    struct afj_sim_grid *grid = cta->grid;
+    struct meeting *meeting = &cta->meetings[warp];
+    const uint32_t lanes = lanes_of(cta);
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        struct afj_sim_warp *member = &cta->warps[warp * lanes + lane];
+        const bool here = (meeting->arrived >> lane & 1) != 0;
+        meeting->results[lane] = here ? meeting->values[lane] : 0;
+        if (here && !member->actor.listed)
+            afj_scheduler_add(grid->sim, grid->device, &member->actor);
+    }
+    meeting->arrived = 0;
+    afj_scheduler_wake(grid->sim, grid->device);
+}
+
+static bool is_complete(const struct meeting *meeting)
+{
+    return (meeting->arrived | meeting->ended) == UINT32_MAX;
+}
+
+static void op_gather(uint32_t kind, uint32_t value, uint32_t *values)
+{
+    struct afj_sim_cta *cta = running->cta;
+    struct afj_sim *sim = simulator();
+    const uint32_t warp = running->index / lanes_of(cta), lane = running->index % lanes_of(cta);
+    struct meeting *meeting = &cta->meetings[warp];
+    running->clock_reads = 0;
+    if ((meeting->arrived != 0 && meeting->kind != kind) || meeting->ended != 0)
+        afj_sim_violation(sim, &sim->counters.divergences,
+                          "kernel %s of device %d, CTA %u, warp %u: lane %u comes to collective %u "
+                          "while %s",
+                          cta->grid->node->kernel->name, (int)cta->grid->device->base.ordinal,
+                          cta->index, warp, lane, kind,
+                          meeting->ended != 0 ? "other lanes have ended"
+                                              : "other lanes wait in another one");
+    meeting->kind = kind;
+    meeting->values[lane] = value;
+    meeting->arrived |= 1u << lane;
+    if (is_complete(meeting)) {
+        hold_meeting(cta, warp);
+    } else {
+        afj_scheduler_remove(sim, cta->grid->device, &running->actor);
+        yield(YIELD_BARRIER);
+    }
+    /* The warp's next meeting cannot change the results before this lane has come to it. */
+    memcpy(values, meeting->results, sizeof meeting->results);
+    maybe_yield();
+}
+
 static void op_point(void) { maybe_yield(); }
 
 static void *op_shared(void) { return running->cta->shared; }
@@ -220,6 +282,7 @@ const struct afj_sim_ops afj_grid_ops = {
     .pause = op_pause,
     .point = op_point,
     .barrier = op_barrier,
+    .gather = op_gather,
     .shared = op_shared,
     .clock_ns = op_clock_ns,
 };
@@ -236,7 +299,7 @@ static void run_entry(void *argument)
 static void free_cta(struct afj_sim_cta *cta)
 {
     struct afj_sim_grid *grid = cta->grid;
-    for (uint32_t i = 0; i < grid->node->warps; i++) {
+    for (uint32_t i = 0; i < grid->fibres; i++) {
         struct afj_sim_warp *warp = &cta->warps[i];
         afj_scheduler_remove(grid->sim, grid->device, &warp->actor);
         afj_segment_end(&grid->sim->links, &warp->segment, &grid->stored);
@@ -251,6 +314,7 @@ static void free_cta(struct afj_sim_cta *cta)
     if (cta->next != NULL)
         cta->next->previous = cta->previous;
     free(cta->shared);
+    free(cta->meetings);
     free(cta);
 }
 
@@ -258,18 +322,22 @@ static void free_cta(struct afj_sim_cta *cta)
 static struct afj_sim_cta *make_cta(struct afj_sim_grid *grid, uint32_t index)
 {
     const struct afj_sim_node *node = grid->node;
-    struct afj_sim_cta *cta = calloc(1, sizeof *cta + node->warps * sizeof cta->warps[0]);
+    struct afj_sim_cta *cta = calloc(1, sizeof *cta + grid->fibres * sizeof cta->warps[0]);
     if (cta == NULL)
         return NULL;
     cta->grid = grid;
     cta->index = index;
-    cta->alive = node->warps;
+    cta->alive = grid->fibres;
     /* Of exactly the size asked for, so that an address sanitizer sees the end. */
     bool whole =
         posix_memalign(&cta->shared, 16, node->shared_bytes == 0 ? 1 : node->shared_bytes) == 0;
     if (whole)
         memset(cta->shared, SHARED_POISON, node->shared_bytes);
-    for (uint32_t i = 0; whole && i < node->warps; i++) {
+    if (whole && node->kernel->lanes > 1) {
+        cta->meetings = calloc(node->warps, sizeof *cta->meetings);
+        whole = cta->meetings != NULL;
+    }
+    for (uint32_t i = 0; whole && i < grid->fibres; i++) {
         struct afj_sim_warp *warp = &cta->warps[i];
         warp->cta = cta;
         warp->index = i;
@@ -300,7 +368,7 @@ static void start_cta(struct afj_sim_grid *grid)
     if (cta->next != NULL)
         cta->next->previous = cta;
     grid->ctas = cta;
-    for (uint32_t i = 0; i < grid->node->warps; i++)
+    for (uint32_t i = 0; i < grid->fibres; i++)
         afj_scheduler_add(sim, grid->device, &cta->warps[i].actor);
     if (grid->may_start == 0 || grid->unstarted_count == 0)
         afj_scheduler_remove(sim, grid->device, &grid->actor);
@@ -331,6 +399,7 @@ bool afj_grid_begin(struct afj_sim *sim, struct afj_sim_stream *stream, struct a
                                   .device = stream->device,
                                   .stream = stream,
                                   .node = node,
+                                  .fibres = node->warps * node->kernel->lanes,
                                   .unstarted = unstarted,
                                   .unstarted_count = node->ctas,
                                   .may_start = node->ctas};
@@ -392,6 +461,24 @@ void afj_grid_abandon(struct afj_sim *sim, struct afj_sim_grid *grid)
     free(grid);
 }
 
+/* Lanes that wait for one that has ended would wait for ever: they go on without it. */
+static void end_lane(struct afj_sim *sim, const struct afj_sim_warp *lane)
+{
+    struct afj_sim_cta *cta = lane->cta;
+    const uint32_t warp = lane->index / lanes_of(cta), place = lane->index % lanes_of(cta);
+    struct meeting *meeting = &cta->meetings[warp];
+    meeting->ended |= 1u << place;
+    if (meeting->arrived == 0)
+        return;
+    afj_sim_violation(sim, &sim->counters.divergences,
+                      "kernel %s of device %d, CTA %u, warp %u: lane %u ends while others wait in "
+                      "collective %u",
+                      cta->grid->node->kernel->name, (int)cta->grid->device->base.ordinal,
+                      cta->index, warp, place, meeting->kind);
+    if (is_complete(meeting))
+        hold_meeting(cta, warp);
+}
+
 static void end_warp(struct afj_sim *sim, struct afj_sim_warp *warp)
 {
     struct afj_sim_cta *cta = warp->cta;
@@ -402,6 +489,8 @@ static void end_warp(struct afj_sim *sim, struct afj_sim_warp *warp)
     warp->fibre = NULL;
     afj_scheduler_wake(sim, grid->device);
     afj_scheduler_milestone(sim);
+    if (cta->meetings != NULL)
+        end_lane(sim, warp);
     /* As on hardware, a barrier does not wait for warps that have ended. */
     if (--cta->alive > 0) {
         if (cta->arrived == cta->alive)

@@ -25,6 +25,7 @@ struct afj_sim_image {
     int file;
     void *library;
     uint64_t arguments_bytes;
+    uint32_t lanes;
 };
 
 /* Guarded by the simulator's lock. */
@@ -64,6 +65,10 @@ static afdep_status open_library(struct afj_sim_image *image, const void *bytes)
     if (!find_function(image->library, AFJ_SIM_BIND, &bind, sizeof bind) || arguments_bytes == NULL)
         return afj_fail(AFDEP_ERROR_LOAD, "a kernel image of %zu bytes exports no %s",
                         image->length, arguments_bytes == NULL ? AFJ_SIM_ARGUMENTS : AFJ_SIM_BIND);
+    const uint64_t *lanes = dlsym(image->library, AFJ_SIM_LANES);
+    if (lanes != NULL && *lanes != 1 && *lanes != AFJ_SIM_MOST_LANES)
+        return afj_fail(AFDEP_ERROR_LOAD, "a kernel image has warps of %" PRIu64 " lanes", *lanes);
+    image->lanes = lanes == NULL ? 1 : (uint32_t)*lanes;
     image->arguments_bytes = *arguments_bytes;
     bind(&afj_grid_ops);
     return AFDEP_OK;
@@ -161,6 +166,7 @@ afdep_status afj_image_kernel(struct afj_module *module, const char *entry, size
     }
     made->module = module;
     made->arguments_bytes = arguments_bytes;
+    made->lanes = module->image->lanes;
     snprintf(made->name, sizeof made->name, "%s", entry);
     made->next = module->kernels;
     module->kernels = made;

@@ -15,6 +15,7 @@ struct afj_kernel {
     struct afj_module *module;
     void (*entry)(const void *arguments);
     size_t arguments_bytes;
+    uint32_t lanes; /* fibres a warp: 1 or AFJ_SIM_MOST_LANES */
     char name[64];
 };
 

@@ -46,6 +46,7 @@ struct afj_sim_counters {
     uint64_t races;         /* a device stored where a word was on its way to */
     uint64_t stray_stores;  /* to no allocation or not aligned; not performed */
     uint64_t unreachable;   /* to a device without peer access; not performed */
+    uint64_t divergences;   /* lanes of a warp that did not meet in one collective */
     uint64_t stray_frees;   /* of what is no allocation */
 };
 
