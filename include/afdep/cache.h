@@ -84,6 +84,64 @@ AFDEP_API afdep_status afdep_cache_build(const afdep_config *configs, uint32_t c
                                          const afdep_build_options *options,
                                          afdep_build_result *result);
 
+/** One object of the cache. Strings are valid during the callback only. */
+typedef struct afdep_cache_entry {
+    uint32_t struct_size;
+    uint32_t damaged;     /**< 1: no whole object; only path, bytes, stored and error are set */
+    const char *path;     /**< its file */
+    const char *error;    /**< what is wrong with it; NULL if nothing is */
+    const char *key;      /**< 32 hex digits */
+    const char *spec;     /**< what it is: "device=cuda duty=source entry=dispatch ..." */
+    const char *arch;     /**< "sm_90a" */
+    const char *manifest; /**< every field and fact, "name=value\n" a line */
+    uint64_t bytes;       /**< of the file */
+    uint64_t image_bytes; /**< of the image in it */
+    int64_t stored;       /**< seconds since 1970 */
+} afdep_cache_entry;
+
+/** Called once an entry, on the calling thread. */
+typedef void (*afdep_cache_entry_callback)(const afdep_cache_entry *entry, void *user);
+
+/**
+ * Go through the objects of the local cache, in the order of their keys. Reads and checks each.
+ * @retval AFDEP_ERROR_ARGUMENT callback is NULL.
+ */
+AFDEP_API afdep_status afdep_cache_list(afdep_cache_entry_callback callback, void *user);
+
+/**
+ * Look into one object. Needs no compiler and no driver.
+ * @param what a key of 32 hex digits, or the path of an object file.
+ * @retval AFDEP_ERROR_ARGUMENT an argument is NULL.
+ * @retval AFDEP_ERROR_IO       there is no such object, or it cannot be read.
+ */
+AFDEP_API afdep_status afdep_cache_inspect(const char *what, afdep_cache_entry_callback callback,
+                                           void *user);
+
+/** Whether one kernel would be found, and if not, why. Valid during the callback only. */
+typedef struct afdep_cache_explanation {
+    uint32_t struct_size;
+    uint32_t hit;            /**< 1: the cache has it */
+    const char *entry;       /**< template */
+    const char *shape;       /**< "few" or "many" */
+    const char *key;         /**< what is looked for */
+    const char *nearest;     /**< key of the stored object that is most like it; NULL: none */
+    const char *differences; /**< "name: stored value | wanted value\n" a line; "" on a hit */
+} afdep_cache_explanation;
+
+/** Called once a kernel, on the calling thread. */
+typedef void (*afdep_cache_explanation_callback)(const afdep_cache_explanation *explanation,
+                                                 void *user);
+
+/**
+ * Say for each kernel of a deployment whether the cache has it; for a miss, which fields of the
+ * nearest stored object of the same spec differ. Compiles nothing; needs the compiler, whose name
+ * is part of every key.
+ * @param duties as in afdep_build_options.
+ * @retval AFDEP_ERROR_COMPILER_MISSING there is no compiler to name.
+ */
+AFDEP_API afdep_status afdep_cache_explain(const afdep_config *config, uint32_t duties,
+                                           afdep_cache_explanation_callback callback, void *user);
+
 /** What this process's cache and compilers are. Strings are owned by the library and stay valid. */
 typedef struct afdep_environment {
     uint32_t struct_size;

@@ -1,4 +1,4 @@
-/* compile.c: afdep-compile: plan deployments, fill the kernel cache, describe the environment. */
+/* compile.c: afdep-compile: plan deployments, fill the kernel cache and look into it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,11 +6,13 @@
 
 #include "cli/verbs.h"
 
-static const struct afj_verb *const verbs[] = {&afj_verb_plan, &afj_verb_build, &afj_verb_env};
+static const struct afj_verb *const verbs[] = {&afj_verb_plan,    &afj_verb_build,   &afj_verb_list,
+                                               &afj_verb_inspect, &afj_verb_explain, &afj_verb_env};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static const char usage_line[] =
-    "usage: " AFJ_PROGRAM " plan|build|env [options]   (" AFJ_PROGRAM " VERB --help says more)\n";
+    "usage: " AFJ_PROGRAM " plan|build|list|inspect|explain|env [options]   (" AFJ_PROGRAM
+    " VERB --help says more)\n";
 
 static int print_overview(void)
 {
@@ -18,9 +20,10 @@ static int print_overview(void)
            "Needs no GPU.\n\n%s\n",
            usage_line);
     for (size_t i = 0; i < VERBS; i++)
-        printf("  %-6s %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
     printf("\n  --version  the library's version and commit\n"
-           "\nexit codes: 0 done, 1 a kernel failed, 2 wrong usage, 5 no usable compiler\n");
+           "\nexit codes: 0 done, 1 a kernel failed, 2 wrong usage, 4 damage found, "
+           "5 no usable compiler\n");
     return afj_words_flush(AFJ_PROGRAM);
 }
 

@@ -86,6 +86,21 @@ static int take_option(const struct afj_verb *verb, poptContext context, int opt
     return -1;
 }
 
+static int take_words(const struct afj_verb *verb, poptContext context, struct afj_request *request)
+{
+    const char *word;
+    while ((word = poptGetArg(context)) != NULL) {
+        char **words = realloc(request->words, (request->word_count + 1) * sizeof *words);
+        if (words != NULL)
+            request->words = words;
+        char *copy = words == NULL ? NULL : strdup(word);
+        if (copy == NULL)
+            return afj_verb_misused(verb, "no memory for the command line");
+        request->words[request->word_count++] = copy;
+    }
+    return -1;
+}
+
 /* All options, then what is left: a FILE where the verb takes deployments. */
 static int take_all(const struct afj_verb *verb, poptContext context, struct afj_fields *fields,
                     struct afj_request *request)
@@ -99,6 +114,8 @@ static int take_all(const struct afj_verb *verb, poptContext context, struct afj
     if (option < -1)
         return afj_verb_misused(verb, "%s: %s", poptBadOption(context, POPT_BADOPTION_NOALIAS),
                                 poptStrerror(option));
+    if (verb->takes_words)
+        return take_words(verb, context, request);
     const char *path = poptGetArg(context);
     const char *surplus = verb->takes_deployments ? poptPeekArg(context) : path;
     if (surplus != NULL)
@@ -150,4 +167,9 @@ int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
 void afj_request_finish(struct afj_request *request)
 {
     afj_deployments_finish(&request->deployments);
+    for (size_t i = 0; i < request->word_count; i++)
+        free(request->words[i]);
+    free(request->words);
+    request->words = NULL;
+    request->word_count = 0;
 }

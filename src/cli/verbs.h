@@ -13,16 +13,20 @@ struct afj_verb {
     const char *name, *usage, *summary, *examples;
     bool takes_deployments; /* the flags of deployment.h, or a FILE */
     bool takes_jobs;        /* -j N */
+    bool takes_words;       /* any words behind the flags; those of takes_deployments are a FILE */
     int (*run)(const struct afj_verb *verb, int argc, const char **argv);
 };
 
-extern const struct afj_verb afj_verb_plan, afj_verb_build, afj_verb_env;
+extern const struct afj_verb afj_verb_plan, afj_verb_build, afj_verb_list, afj_verb_inspect,
+    afj_verb_explain, afj_verb_env;
 
 /* What a verb was asked. */
 struct afj_request {
     struct afj_deployments deployments;
     uint32_t jobs; /* 0: not given */
     bool json;
+    char **words; /* [word_count], owned */
+    size_t word_count;
 };
 
 /* Read argv behind the verb. -1: go on with the request; else exit with this code, all is said. */

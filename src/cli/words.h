@@ -10,7 +10,13 @@
 #include <afdep/status.h>
 
 /* Exit codes of all programs. */
-enum { AFJ_EXIT_OK = 0, AFJ_EXIT_FAILED = 1, AFJ_EXIT_USAGE = 2, AFJ_EXIT_MACHINE = 5 };
+enum {
+    AFJ_EXIT_OK = 0,
+    AFJ_EXIT_FAILED = 1,
+    AFJ_EXIT_USAGE = 2,
+    AFJ_EXIT_DAMAGE = 4,
+    AFJ_EXIT_MACHINE = 5
+};
 
 /* Why a word was refused, one sentence. */
 struct afj_why {

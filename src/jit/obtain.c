@@ -259,21 +259,38 @@ static const struct afj_compiler *choose_compiler(uint32_t device)
     return device == AFDEP_DEVICE_SIM ? &afj_compiler_hostcc : &afj_compiler_nvrtc;
 }
 
+/* Program and recipe of a wanted kernel. */
+static afdep_status describe(struct afj_wanted *wanted, const struct afj_compiler *compiler,
+                             struct afj_source *source, struct afj_recipe *recipe)
+{
+    choose_arch(wanted);
+    AFJ_TRY(afj_source_make(wanted->plan, wanted->kernel, source));
+    const afdep_status status =
+        afj_recipe_make(wanted->plan, wanted->kernel, source, compiler, wanted->arch_used, recipe);
+    if (status == AFDEP_OK)
+        afj_digest_hex(&recipe->key, wanted->key);
+    else
+        afj_source_finish(source);
+    return status;
+}
+
+afdep_status afj_obtain_recipe(struct afj_wanted *wanted, struct afj_recipe *recipe)
+{
+    struct afj_source source;
+    AFJ_TRY(describe(wanted, choose_compiler(wanted->plan->config.fields.device), &source, recipe));
+    afj_source_finish(&source);
+    return AFDEP_OK;
+}
+
 static afdep_status obtain_one(struct afj_wanted *wanted, bool wait, bool *busy)
 {
     const struct afj_compiler *compiler = choose_compiler(wanted->plan->config.fields.device);
     struct afj_source source;
     struct afj_recipe recipe;
     *busy = false;
-    choose_arch(wanted);
-    AFJ_TRY(afj_source_make(wanted->plan, wanted->kernel, &source));
-    afdep_status status = afj_recipe_make(wanted->plan, wanted->kernel, &source, compiler,
-                                          wanted->arch_used, &recipe);
-    if (status == AFDEP_OK) {
-        afj_digest_hex(&recipe.key, wanted->key);
-        status = obtain_by_recipe(wanted, &source, &recipe, compiler, wait, busy);
-        afj_recipe_finish(&recipe);
-    }
+    AFJ_TRY(describe(wanted, compiler, &source, &recipe));
+    const afdep_status status = obtain_by_recipe(wanted, &source, &recipe, compiler, wait, busy);
+    afj_recipe_finish(&recipe);
     afj_source_finish(&source);
     return status;
 }

@@ -36,6 +36,11 @@ typedef void (*afj_obtain_callback)(const struct afj_wanted *wanted, uint32_t do
 afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs,
                         afj_obtain_callback callback, void *user);
 
+/* The recipe of a wanted kernel; arch_used and key are filled in. Finish it with afj_recipe_finish.
+ */
+struct afj_recipe;
+afdep_status afj_obtain_recipe(struct afj_wanted *wanted, struct afj_recipe *recipe);
+
 /* This process's store, opened on first use. NULL only without memory. */
 struct afj_store *afj_obtain_store(void);
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/common.bash"
 
 run 2 afdep-compile
-has stderr 'usage: afdep-compile plan|build|env'
+has stderr 'usage: afdep-compile plan|build|list|inspect|explain|env'
 run 2 afdep-compile frobnicate
 has stderr '"frobnicate" is not a verb'
 for verb in plan build env; do
