@@ -98,7 +98,8 @@ typedef struct afdep_counts {
 
 /**
  * Where a lane's counts lie on an FFN rank. They are valid from receive until the lane's reply,
- * in stream order; reply clears them.
+ * in stream order; reply resets them, and
+ * `total` reads 0xFFFFFFFF between a reply and the next receive: do not loop over it there.
  * @param counts out; set struct_size before the call.
  * @retval AFDEP_ERROR_ROLE the rank is an attention rank.
  */
@@ -133,7 +134,8 @@ typedef struct afdep_receive_args {
 typedef struct afdep_reply_args {
     uint32_t struct_size;
     uint32_t lane;
-    const void *rows; /**< [N][hidden] BF16, aligned to 16 bytes; borrowed until reply has run */
+    const void *rows; /**< [N][hidden] BF16, aligned to 16 bytes, room for all N rows: kernels may
+                         read, not use, what lies past the last; borrowed until reply has run */
 } afdep_reply_args;
 
 /** Where collect puts the sums. */

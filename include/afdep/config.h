@@ -43,8 +43,8 @@ typedef struct afdep_config {
     uint32_t dtype;              /**< afdep_dtype */
     uint32_t experts;            /**< experts of the whole layer: a multiple of F, at most 65536 */
     uint32_t top_k;              /**< experts a token: 1 to 32 */
-    uint32_t capacity;           /**< tokens an attention rank may dispatch at once: 1 to 1048576 */
-    uint32_t lanes;              /**< exchanges in flight: 1 to 4 */
+    uint32_t capacity;           /**< tokens of a rank at once, from 1; A x ceil(capacity / 31) <= 28000 */
+    uint32_t lanes;              /**< exchanges in flight: 1 to 4; 0: 1 */
     uint32_t ctas;               /**< most CTAs a kernel takes; 0: the plan's choice */
     uint32_t timeout_ms;         /**< how long a kernel waits for a peer; 0: 30000 */
     uint32_t startup_timeout_ms; /**< the same for the first exchange of a lane; 0: 300000 */

@@ -2,6 +2,7 @@
 #include "api/create.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,22 @@ struct rank_plan {
     struct afj_plan plan;
     struct afj_images images;
 };
+
+/* A kernel compiled for another architecture does not load, and that is not the cache's fault. */
+static afdep_status check_arch(const struct afdep_group *group, const struct afj_config *config)
+{
+    for (uint32_t r = 0; config->arch[0] && r < group->ranks; ++r) {
+        const char *own = group->devices[r]->facts.arch;
+        const size_t digits = strlen("sm_") + strspn(own + strlen("sm_"), "0123456789");
+        if (strncmp(config->arch, own, digits) != 0 ||
+            (config->arch[digits] >= '0' && config->arch[digits] <= '9'))
+            return afj_fail(AFDEP_ERROR_CONFIG,
+                            "arch is %s; device %" PRId32 " is %s: leave it NULL to take the "
+                            "device's own",
+                            config->arch, group->devices[r]->ordinal, own);
+    }
+    return AFDEP_OK;
+}
 
 /* How many CTAs each kernel of a rank may take, so that all that spin together on its device run
  * together: a CTA that waits for one that cannot start would wait for ever. */
@@ -132,11 +149,17 @@ static afdep_status make_buffers(const struct afdep_group *group, const struct r
         status = afj_buffer_make(group, r, &ranks[r].plan, &ranks[r].images, &buffers[r]);
     for (uint32_t r = 0; status == AFDEP_OK && r < group->ranks; ++r)
         status = group->devices[r]->kind->synchronize(group->devices[r]);
-    if (status == AFDEP_OK)
+    if (status == AFDEP_OK) {
         afj_buffer_connect(buffers, group->ranks);
-    else
-        free_buffers(buffers, group->ranks);
-    return status;
+        return AFDEP_OK;
+    }
+    /* Clearing that is still queued must not outlive its memory; the first sentence stays. */
+    char sentence[1024];
+    snprintf(sentence, sizeof sentence, "%s", afj_status_sentence());
+    for (uint32_t r = 0; r < group->ranks; ++r)
+        (void)group->devices[r]->kind->synchronize(group->devices[r]);
+    free_buffers(buffers, group->ranks);
+    return afj_fail(status, "%s", sentence);
 }
 
 afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *config,
@@ -153,6 +176,7 @@ afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *c
                         "attention_ranks + ffn_ranks is %" PRIu32 "; the group has %" PRIu32
                         " ranks",
                         afj_config_ranks(&checked), group->ranks);
+    AFJ_TRY(check_arch(group, &checked));
     AFJ_TRY(afj_local_check_queues(group, checked.fields.lanes));
     struct rank_plan *ranks = calloc(group->ranks, sizeof *ranks);
     if (!ranks)

@@ -90,8 +90,12 @@ afdep_status afj_buffer_make(const struct afdep_group *group, uint32_t rank,
     if (status == AFDEP_OK)
         status = allocate(b);
     if (status != AFDEP_OK) {
+        /* Clearing that is still queued must not outlive its memory; the first sentence stays. */
+        char sentence[1024];
+        snprintf(sentence, sizeof sentence, "%s", afj_status_sentence());
+        (void)b->device->kind->synchronize(b->device);
         afj_buffer_free(b);
-        return status;
+        return afj_fail(status, "%s", sentence);
     }
     *buffer = b;
     return AFDEP_OK;

@@ -59,6 +59,10 @@ afdep_status afj_expert_receive(afdep_buffer *buffer, const afdep_receive_args *
     AFJ_TRY(afj_check_array(args.rows, 16, "rows"));
     AFJ_TRY(afj_check_array(args.ids, 4, "ids"));
     AFJ_TRY(afj_check_array(args.weights, 4, "weights"));
+    if (args.sources)
+        AFJ_TRY(afj_check_array(args.sources, 4, "sources"));
+    if (args.tokens)
+        AFJ_TRY(afj_check_array(args.tokens, 4, "tokens"));
     struct afj_receive_args *r = &lane->args.expert.receive;
     r->call.bucket = args.bucket;
     r->rows = (uint64_t)(uintptr_t)args.rows;

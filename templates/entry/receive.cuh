@@ -31,7 +31,9 @@ AFJ_DEVICE bool read_segment(const afj_receive_args &args, RouteTable &table, ui
         const uint32_t *at_word = route_word(args, i / groups, i % groups);
         uint32_t word = i < end ? load_relaxed(at_word) : 0;
         if (i < end && !dead)
-            word = wait.word(word, at_word, AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + i / groups);
+            word = within_bucket(
+                wait.word(word, at_word, AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + i / groups),
+                i % groups, args.call.bucket);
         const uint32_t bits = (uint32_t)count_bits(word);
         const uint32_t bits_below = warp_sum_before(bits);
         if (i < end) {

@@ -56,8 +56,9 @@ AFJ_ENTRY(receive_few, afj_receive_args)
             words.each([&](int i, uint32_t &word) {
                 const uint32_t source = (uint32_t)i / groups, group = (uint32_t)i % groups;
                 if (source < kAttentionRanks)
-                    word = wait.word(word, route_word(args, source, group), AFJ_PHASE_RECEIVE_ROUTE,
-                                     kFfnRanks + source);
+                    word = within_bucket(wait.word(word, route_word(args, source, group),
+                                                   AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + source),
+                                         group, bucket);
             });
             before = bits_before(words, &rows);
             scanned = true;

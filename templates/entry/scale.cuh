@@ -30,7 +30,7 @@ AFJ_ENTRY(scale, afj_scale_args)
         for (uint32_t share = 0; share < kWarpsPerRow * kPieces; ++share) {
             const Span span = span_of(share / kPieces, share % kPieces);
             Piece piece;
-            load_piece(piece, span, at<Vec>(args.rows) + row * kRowVecs);
+            load_piece_early(piece, span, at<Vec>(args.rows) + row * kRowVecs);
             piece.each(span, [&](uint32_t, Vec &v) {
                 for (int w = 0; w < 4; ++w)
                     v.w[w] = round_bf16x2(float_of_bits(v.w[w] << 16) * factor,

@@ -101,6 +101,14 @@ AFJ_DEVICE void withdraw_count(const afj_receive_args &args, const Wait &wait, b
         exchange_relaxed(at<uint32_t>(args.total), 0);
 }
 
+// The bits of a route word that are below the bucket. A source whose bucket is larger breaks the
+// contract; its rows beyond are not taken, so that none is written past the caller's arrays.
+AFJ_DEVICE uint32_t within_bucket(uint32_t word, uint32_t group, uint32_t bucket)
+{
+    const uint32_t left = bucket - group * AFJ_GROUP_TOKENS;
+    return left < AFJ_GROUP_TOKENS ? word & ((1u << left) - 1) : word;
+}
+
 AFJ_DEVICE const uint32_t *route_word(const afj_receive_args &args, uint32_t source, uint32_t group)
 {
     const uint64_t groups = AFJ_GROUPS(args.call.capacity);

@@ -62,7 +62,7 @@ AFJ_DEVICE void load_piece(Piece &piece, Span span, const Vec *row)
     piece.each(span, [&](uint32_t i, Vec &v) { v = load_input(&row[i]); });
 }
 
-// The same before it is known whether the row is there to be sent.
+// The same before it is known whether the row is there, or where this kernel stores it again.
 AFJ_DEVICE void load_piece_early(Piece &piece, Span span, const Vec *row)
 {
     piece.each(span, [&](uint32_t i, Vec &v) { v = load_early(&row[i]); });

@@ -217,6 +217,17 @@ Test(bad_calls, null_and_wrong_sizes_are_refused)
     const afdep_receive_args receive = {.struct_size = sizeof receive};
     expect(afdep_receive(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_receive(ffn, &receive, NULL), AFDEP_ERROR_ARGUMENT, "rows");
+    const struct afj_side *into = &harness.sides[0];
+    afdep_receive_args crooked = {.struct_size = sizeof crooked,
+                                  .bucket = 8,
+                                  .rows = into->rows,
+                                  .ids = into->ids,
+                                  .weights = into->weights,
+                                  .sources = (uint32_t *)((char *)into->sources + 2)};
+    expect(afdep_receive(ffn, &crooked, NULL), AFDEP_ERROR_ARGUMENT, "sources");
+    crooked.sources = into->sources;
+    crooked.tokens = (uint32_t *)((char *)into->tokens + 1);
+    expect(afdep_receive(ffn, &crooked, NULL), AFDEP_ERROR_ARGUMENT, "tokens");
     expect(afdep_reply(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_scale(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_collect(attention, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");

@@ -173,6 +173,43 @@ Test(exchange, wide_sets_of_ffn_ranks_are_exact)
 
 /* Three round trips of a source are enqueued at once; the FFN rank and the other source come later.
  */
+/* A receive whose bucket is smaller than the sources' breaks the contract, and still stays within
+ * the rows that its own bucket gives it. */
+static void receive_too_few(uint32_t bucket)
+{
+    enum { SENT = 62, HIDDEN = 64 };
+    struct scene scene;
+    afdep_config config = config_of(2, 1, HIDDEN);
+    config.capacity = SENT;
+    open_scene(&scene, &config, SENT, first_seed());
+    struct afj_inputs *inputs = &scene.harness.lanes[0];
+    afj_inputs_set_tokens(inputs, SENT);
+    afj_inputs_draw(inputs, AFJ_ROUTING_FULL, &scene.dice);
+    MUST(&scene, afj_harness_load(&scene.harness, 0));
+    MUST(&scene, afj_harness_step_all(&scene.harness, 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_ECHO));
+    MUST(&scene, afj_harness_synchronize(&scene.harness));
+    const uint16_t *past =
+        (const uint16_t *)scene.harness.sides[0].rows + (size_t)2 * bucket * HIDDEN;
+    const size_t bytes = (size_t)2 * (SENT - bucket) * HIDDEN * sizeof *past;
+    void *before = malloc(bytes);
+    cr_assert_not_null(before);
+    memcpy(before, past, bytes);
+    inputs->bucket = bucket;
+    MUST(&scene, afj_harness_step_all(&scene.harness, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_ECHO));
+    MUST(&scene, afj_harness_synchronize(&scene.harness));
+    cr_assert_eq(memcmp(before, past, bytes), 0, "bucket %u: rows past the last were written",
+                 bucket);
+    cr_assert_eq(*scene.harness.sides[0].where.total, 2 * bucket);
+    free(before);
+    close_scene(&scene);
+}
+
+Test(exchange, a_smaller_bucket_than_the_sources_never_writes_past_its_rows)
+{
+    for (uint32_t bucket = 1; bucket < 62; bucket += 5)
+        receive_too_few(bucket);
+}
+
 Test(exchange, an_idle_source_may_run_ahead)
 {
     for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
