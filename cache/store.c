@@ -241,6 +241,16 @@ static void quarantine(struct afj_store *store, const struct afj_digest *key, co
         (void)set_aside(store, key, path);
 }
 
+/* An object that is there and cannot be read costs a compile each time, and is told once. */
+static void warn_of_unreadable(const char *path, int error)
+{
+    char sentence[512];
+    if (error == ENOENT)
+        return;
+    snprintf(sentence, sizeof sentence, "%.384s cannot be read: %s", path, strerror(error));
+    warn_of_trouble(sentence);
+}
+
 /* Read the object under a key. True: whole, of this key, *bytes owned by the caller. Damage is set
  * aside if `clean`. */
 static bool read_object(struct afj_store *store, const struct afj_digest *key, const char *path,
@@ -250,8 +260,10 @@ static bool read_object(struct afj_store *store, const struct afj_digest *key, c
     size_t length;
     const char *reason = NULL;
     *bytes = NULL;
-    if (lstat(path, &before) != 0)
+    if (lstat(path, &before) != 0) {
+        warn_of_unreadable(path, clean ? errno : ENOENT);
         return false;
+    }
     if (afj_path_read(path, false, AFJ_OBJECT_MOST_BYTES, bytes, &length) == 0) {
         reason = afj_object_read(*bytes, length, object);
         if (!reason && !afj_digest_equal(&object->key, key))
@@ -260,6 +272,8 @@ static bool read_object(struct afj_store *store, const struct afj_digest *key, c
             return true;
     } else if (errno == ELOOP || errno == EISDIR || errno == EINVAL || errno == EFBIG) {
         reason = "it is not a file that this library makes";
+    } else {
+        warn_of_unreadable(path, clean ? errno : ENOENT);
     }
     /* Every other error of reading, ESTALE and EIO among them, says nothing about the object. */
     free(*bytes);

@@ -15,13 +15,20 @@ AFJ_DEVICE uint32_t load_dead(const afj_call &call)
     return load_relaxed(at<uint32_t>(call.dead));
 }
 
-// The buffer is dead from here on. The first to say so leaves the error record: its fields first,
-// then, behind a fence, `state`, on which the host reads them.
+// The buffer is dead from here on. The first to say so, by the word behind the flag, leaves the
+// error record: its fields, then, behind a fence, `state`, on which the host reads them; then,
+// behind another, the flag. So a kernel that ends for the flag never ends before the host can see
+// why. The others wait for the flag, a second at most: the first has nothing to wait for.
 AFJ_COLD void declare_dead(const afj_call &call, uint32_t phase, uint32_t exchange, uint32_t peer,
                            uint32_t token, uint64_t waited_ns)
 {
-    if (compare_exchange_relaxed(at<uint32_t>(call.dead), 0, 1) != 0)
+    uint32_t *dead = at<uint32_t>(call.dead);
+    if (compare_exchange_relaxed(dead + 1, 0, 1) != 0) {
+        const uint64_t until = clock_ns() + 1000000000ull;
+        while (load_relaxed(dead) == 0 && clock_ns() < until)
+            pause_poll();
         return;
+    }
     afj_error_record *record = at<afj_error_record>(call.record);
     store_host(&record->rank, call.rank);
     store_host(&record->phase, phase);
@@ -32,6 +39,8 @@ AFJ_COLD void declare_dead(const afj_call &call, uint32_t phase, uint32_t exchan
     store_host(&record->waited_ms, (uint32_t)(waited_ns / 1000000));
     fence_system();
     store_host(&record->state, 1);
+    fence_system();
+    store_relaxed(dead, 1);
 }
 
 constexpr uint64_t kOver = ~0ull;

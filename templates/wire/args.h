@@ -27,7 +27,8 @@ struct afj_error_record {
 
 /* What every kernel is told. */
 struct afj_call {
-    uint64_t dead;    /* uint32_t, device: sticky, non-zero once a kernel of this buffer gave up */
+    uint64_t dead;    /* uint32_t [2], device: sticky, non-zero once a kernel of this buffer gave up
+                         and its record is written; then who writes the record */
     uint64_t record;  /* struct afj_error_record, host */
     uint64_t counter; /* uint32_t, device: exchange number of this duty and lane, from 0 */
     uint32_t timeout_ms, startup_timeout_ms; /* the second for exchange 0 */
