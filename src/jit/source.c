@@ -2,17 +2,32 @@
 #include "jit/source.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "jit/templates.h"
 
 static void add_constant(struct afj_text *text, const char *type, const char *name, uint64_t value,
                          const char *meaning)
 {
     afj_text_printf(text, "constexpr %s %s = %" PRIu64 "; // %s\n", type, name, value, meaning);
+}
+
+/* Fibres of a simulated warp. Nothing between 1 and 32 is a warp that templates know. */
+static uint64_t sim_lanes(void)
+{
+    const char *value = afj_env_get(AFJ_ENV_SIM_LANES);
+    const bool all = strcmp(value, "32") == 0;
+    static atomic_bool warned;
+    if (!all && strcmp(value, "1") != 0 && !atomic_exchange(&warned, true))
+        afj_log(AFJ_LOG_WARN, "AFDEP_SIM_LANES is \"%s\"; it must be 1 or 32 and is taken as 1",
+                value);
+    return all ? 32 : 1;
 }
 
 void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
@@ -45,9 +60,7 @@ void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_ker
     add_constant(text, word, "kPieces", kernel->pieces, "pieces of a share");
     add_constant(text, word, "kPieceVecs", kernel->piece_vecs, "vectors of a piece");
     if (c->device == AFDEP_DEVICE_SIM)
-        add_constant(text, "int", "kSimLanes",
-                     afj_env_number(AFJ_ENV_SIM_LANES, 1, 32, 1) == 32 ? 32 : 1,
-                     "fibres of a warp");
+        add_constant(text, "int", "kSimLanes", sim_lanes(), "fibres of a warp");
     afj_text_add(text, "\n#endif\n");
 }
 

@@ -87,18 +87,18 @@ AFJ_DEVICE uint32_t compare_exchange_relaxed(uint32_t *p, uint32_t expected, uin
     return old;
 }
 
-// What each lane brought to a collective. Every collective has a number of its own, so that lanes
-// which meet in different ones are found.
+// What each lane brought to a collective. Each collective says its name, so that lanes which meet
+// in different ones are found.
 struct Brought {
     uint32_t values[AFJ_SIM_MOST_LANES];
 };
 
-AFJ_DEVICE Brought gather(uint32_t kind, uint32_t value)
+AFJ_DEVICE Brought gather(const char *name, uint32_t value)
 {
     Brought brought;
     brought.values[0] = value;
     if (kLanes > 1)
-        sim->gather(kind, value, brought.values);
+        sim->gather(name, value, brought.values);
     return brought;
 }
 
@@ -111,27 +111,30 @@ template <class F> AFJ_DEVICE uint32_t fold(const Brought &brought, int end, F f
     return all;
 }
 
-AFJ_DEVICE void warp_sync() { gather(1, 0); }
+AFJ_DEVICE void warp_sync() { gather("warp_sync", 0); }
 AFJ_DEVICE bool warp_any(bool vote)
 {
-    return fold(gather(2, vote), kLanes, [](uint32_t a, uint32_t v, int) { return a | v; }) != 0;
+    return fold(gather("warp_any", vote), kLanes,
+                [](uint32_t a, uint32_t v, int) { return a | v; }) != 0;
 }
 AFJ_DEVICE uint32_t warp_ballot(bool vote)
 {
-    return fold(gather(3, vote), kLanes, [](uint32_t a, uint32_t v, int i) { return a | v << i; });
+    return fold(gather("warp_ballot", vote), kLanes,
+                [](uint32_t a, uint32_t v, int i) { return a | v << i; });
 }
 AFJ_DEVICE uint32_t warp_or(uint32_t v)
 {
-    return fold(gather(4, v), kLanes, [](uint32_t a, uint32_t w, int) { return a | w; });
+    return fold(gather("warp_or", v), kLanes, [](uint32_t a, uint32_t w, int) { return a | w; });
 }
 AFJ_DEVICE uint32_t warp_sum(uint32_t v)
 {
-    return fold(gather(5, v), kLanes, [](uint32_t a, uint32_t w, int) { return a + w; });
+    return fold(gather("warp_sum", v), kLanes, [](uint32_t a, uint32_t w, int) { return a + w; });
 }
-AFJ_DEVICE uint32_t warp_take(uint32_t v, int from) { return gather(6, v).values[from]; }
+AFJ_DEVICE uint32_t warp_take(uint32_t v, int from) { return gather("warp_take", v).values[from]; }
 AFJ_DEVICE uint32_t warp_sum_before(uint32_t v)
 {
-    return fold(gather(7, v), lane(), [](uint32_t a, uint32_t w, int) { return a + w; });
+    return fold(gather("warp_sum_before", v), lane(),
+                [](uint32_t a, uint32_t w, int) { return a + w; });
 }
 
 AFJ_DEVICE bool cta_any(bool vote) { return sim->barrier(vote ? 1u : 0u) != 0; }

@@ -28,8 +28,9 @@ struct afj_sim_ops {
     /* The CTA's shared memory, as long as the launch asked for, 16-byte aligned. */
     void *(*shared)(void);
     /* A collective of a warp whose lanes are fibres: wait until every lane of the warp has called
-     * it with the same `kind`, then get what each brought. values[lanes of a warp]. */
-    void (*gather)(uint32_t kind, uint32_t value, uint32_t *values);
+     * it with the same `name`, which lives as long as the image, then get what each brought.
+     * values[lanes of a warp]. */
+    void (*gather)(const char *name, uint32_t value, uint32_t *values);
     /* Simulated time in nanoseconds. Runs ahead when nothing but time can help. */
     uint64_t (*clock_ns)(void);
 };

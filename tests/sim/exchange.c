@@ -242,6 +242,30 @@ Test(exchange, an_idle_source_may_run_ahead)
     }
 }
 
+/* Sources without tokens wait for nothing but acks, so their next route words follow each ack at
+ * once. A source has four words, re-armed by other lanes of reply than the one that acks. */
+Test(exchange, no_ack_overtakes_a_re_arm_of_route_words)
+{
+    enum { TRIPS = 6 };
+    for (uint64_t seed = first_seed(); seed < first_seed() + 24; seed++) {
+        struct scene scene;
+        struct afj_tally tally = {0};
+        const afdep_config config = config_of(3, 1, 64);
+        open_scene(&scene, &config, 96, seed);
+        struct afj_harness *harness = &scene.harness;
+        afj_inputs_set_tokens(&harness->lanes[0], 0);
+        harness->lanes[0].bucket = 96;
+        afj_inputs_draw(&harness->lanes[0], AFJ_ROUTING_RANDOM, &scene.dice);
+        MUST(&scene, afj_harness_load(harness, 0));
+        for (int trip = 0; trip < TRIPS; trip++)
+            MUST(&scene, afj_harness_exchange(harness, 0, AFJ_EXPERT_ECHO));
+        MUST(&scene, afj_harness_synchronize(harness));
+        MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_ECHO, &tally));
+        assert_clean(&scene, &tally, "trips without tokens");
+        close_scene(&scene);
+    }
+}
+
 /* Hold all CTAs of an entry but one, or a whole rank, until nothing else can run. */
 static void run_held(const char *entry, int32_t device)
 {

@@ -68,6 +68,14 @@ Test(recipe, everything_that_changes_code_changes_the_key)
     c = base;
     c.device = AFDEP_DEVICE_SIM;
     cr_assert_not(same(key, key_of(&c, AFDEP_ROLE_ATTENTION, 0, "x86_64")));
+    const struct afj_digest simulated = key_of(&c, AFDEP_ROLE_ATTENTION, 0, "x86_64");
+    setenv("AFDEP_SIM_LANES", "32", 1);
+    cr_assert_not(same(simulated, key_of(&c, AFDEP_ROLE_ATTENTION, 0, "x86_64")));
+    cr_assert(same(key, key_of(&base, AFDEP_ROLE_ATTENTION, 0, "sm_90a")));
+    setenv("AFDEP_LOG", "off", 1);
+    setenv("AFDEP_SIM_LANES", "16", 1);
+    cr_assert(same(simulated, key_of(&c, AFDEP_ROLE_ATTENTION, 0, "x86_64")));
+    unsetenv("AFDEP_SIM_LANES");
     compiler_name = "two";
     cr_assert_not(same(key, key_of(&base, AFDEP_ROLE_ATTENTION, 0, "sm_90a")));
     compiler_name = "one";

@@ -2,9 +2,11 @@
  * kernels reach the simulator from here. */
 #include "device/sim/grid.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/sim/meeting.h"
 #include "device/sim/scheduler.h"
 #include "device/sim/stream.h"
 
@@ -25,13 +27,6 @@ struct afj_sim_warp {
     struct afj_segment *segment;
 };
 
-/* Where the lanes of one warp meet. */
-struct meeting {
-    uint32_t kind;           /* of the collective that the first lane came to */
-    uint32_t arrived, ended; /* bit a lane */
-    uint32_t values[AFJ_SIM_MOST_LANES], results[AFJ_SIM_MOST_LANES];
-};
-
 struct afj_sim_cta {
     struct afj_sim_cta *next, *previous; /* in afj_sim_grid.ctas */
     struct afj_sim_grid *grid;
@@ -41,7 +36,7 @@ struct afj_sim_cta {
     uint32_t vote, result;
     struct afj_segment *stored; /* join of what its warps stored before its last barrier */
     void *shared;
-    struct meeting *meetings; /* one a warp, where warps have lanes; else NULL */
+    struct afj_meeting *meetings; /* one a warp, where warps have lanes; else NULL */
     struct afj_sim_warp warps[];
 };
 
@@ -62,6 +57,59 @@ struct afj_sim_grid {
 
 /* The warp on whose stack the thread with the simulator's lock is; NULL on the thread's own. */
 static struct afj_sim_warp *running;
+
+/* ---- lanes ---- */
+
+static uint32_t lanes_of(const struct afj_sim_warp *lane)
+{
+    return lane->cta->grid->node->kernel->lanes;
+}
+
+static uint32_t warp_of(const struct afj_sim_warp *lane) { return lane->index / lanes_of(lane); }
+
+static uint32_t lane_of(const struct afj_sim_warp *lane) { return lane->index % lanes_of(lane); }
+
+static struct afj_meeting *meeting_of(const struct afj_sim_warp *lane)
+{
+    return &lane->cta->meetings[warp_of(lane)];
+}
+
+/* The first sentence also becomes the error of the call that runs the kernel. */
+static void report_divergence(const struct afj_sim_warp *lane, const char *place,
+                              const struct afj_clash *clash)
+{
+    const struct afj_sim_grid *grid = lane->cta->grid;
+    struct afj_sim *sim = grid->sim;
+    char sentence[sizeof sim->divergence];
+    snprintf(sentence, sizeof sentence,
+             "kernel %s of device %d, CTA %u, warp %u: lane %u comes to %s while lane %u is at %s",
+             grid->node->kernel->name, (int)grid->device->base.ordinal, lane->cta->index,
+             warp_of(lane), lane_of(lane), place, clash->lane, clash->place);
+    if (sim->divergence[0] == '\0')
+        memcpy(sim->divergence, sentence, sizeof sentence);
+    afj_sim_violation(sim, &sim->counters.divergences, "%s", sentence);
+}
+
+/* A lane comes to a place of meeting.h with a value; those it was the last to keep waiting go on.
+ * Whether it is one of them. */
+static bool come_to(struct afj_sim_warp *lane, const char *place, uint32_t value)
+{
+    const struct afj_sim_grid *grid = lane->cta->grid;
+    struct afj_meeting *meeting = meeting_of(lane);
+    const uint32_t first = lane->index - lane_of(lane);
+    struct afj_clash clash;
+    const uint32_t going = afj_meeting_come(meeting, lane_of(lane), place, value, &clash);
+    if (clash.place != NULL)
+        report_divergence(lane, place, &clash);
+    for (uint32_t i = 0; i < AFJ_SIM_MOST_LANES; i++) {
+        struct afj_sim_actor *actor = &lane->cta->warps[first + i].actor;
+        if ((going >> i & 1) != 0 && !actor->listed)
+            afj_scheduler_add(grid->sim, grid->device, actor);
+    }
+    if (going != 0)
+        afj_scheduler_wake(grid->sim, grid->device);
+    return (going >> lane_of(lane) & 1) != 0;
+}
 
 /* ---- what an image calls ---- */
 
@@ -141,7 +189,7 @@ static void op_store(uint32_t *address, const uint32_t *words, uint32_t count)
         afj_sim_violation(sim, &sim->counters.stray_stores,
                           "kernel %s of device %d, CTA %u, warp %u stores %u words %s",
                           grid->node->kernel->name, (int)device->base.ordinal, running->cta->index,
-                          running->index, count,
+                          warp_of(running), count,
                           to == NULL        ? "to memory that nobody has allocated"
                           : offset % 4 != 0 ? "to an address that is no multiple of 4"
                                             : "over the end of an allocation");
@@ -182,6 +230,8 @@ static void open_barrier(struct afj_sim_cta *cta)
         struct afj_sim_warp *warp = &cta->warps[i];
         if (warp->fibre == NULL)
             continue;
+        if (cta->meetings != NULL)
+            afj_meeting_leave(meeting_of(warp), lane_of(warp));
         afj_segment_publish(&grid->sim->links, &warp->segment, &stored);
         if (!warp->actor.listed)
             afj_scheduler_add(grid->sim, grid->device, &warp->actor);
@@ -194,6 +244,8 @@ static uint32_t op_barrier(uint32_t vote)
 {
     struct afj_sim_cta *cta = running->cta;
     running->clock_reads = 0;
+    if (cta->meetings != NULL)
+        (void)come_to(running, afj_at_barrier, 0);
     cta->vote |= vote != 0 ? 1u : 0u;
     if (++cta->arrived < cta->alive) {
         afj_scheduler_remove(cta->grid->sim, cta->grid->device, &running->actor);
@@ -206,52 +258,12 @@ static uint32_t op_barrier(uint32_t vote)
     return cta->result;
 }
 
-static uint32_t lanes_of(const struct afj_sim_cta *cta) { return cta->grid->node->kernel->lanes; }
-
-/* Every lane of the warp is at its collective, or has ended and counts as having brought 0. */
-static void hold_meeting(struct afj_sim_cta *cta, uint32_t warp)
+static void op_gather(const char *name, uint32_t value, uint32_t *values)
 {
-    struct afj_sim_grid *grid = cta->grid;
-    struct meeting *meeting = &cta->meetings[warp];
-    const uint32_t lanes = lanes_of(cta);
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        struct afj_sim_warp *member = &cta->warps[warp * lanes + lane];
-        const bool here = (meeting->arrived >> lane & 1) != 0;
-        meeting->results[lane] = here ? meeting->values[lane] : 0;
-        if (here && !member->actor.listed)
-            afj_scheduler_add(grid->sim, grid->device, &member->actor);
-    }
-    meeting->arrived = 0;
-    afj_scheduler_wake(grid->sim, grid->device);
-}
-
-static bool is_complete(const struct meeting *meeting)
-{
-    return (meeting->arrived | meeting->ended) == UINT32_MAX;
-}
-
-static void op_gather(uint32_t kind, uint32_t value, uint32_t *values)
-{
-    struct afj_sim_cta *cta = running->cta;
-    struct afj_sim *sim = simulator();
-    const uint32_t warp = running->index / lanes_of(cta), lane = running->index % lanes_of(cta);
-    struct meeting *meeting = &cta->meetings[warp];
+    const struct afj_meeting *meeting = meeting_of(running);
     running->clock_reads = 0;
-    if ((meeting->arrived != 0 && meeting->kind != kind) || meeting->ended != 0)
-        afj_sim_violation(sim, &sim->counters.divergences,
-                          "kernel %s of device %d, CTA %u, warp %u: lane %u comes to collective %u "
-                          "while %s",
-                          cta->grid->node->kernel->name, (int)cta->grid->device->base.ordinal,
-                          cta->index, warp, lane, kind,
-                          meeting->ended != 0 ? "other lanes have ended"
-                                              : "other lanes wait in another one");
-    meeting->kind = kind;
-    meeting->values[lane] = value;
-    meeting->arrived |= 1u << lane;
-    if (is_complete(meeting)) {
-        hold_meeting(cta, warp);
-    } else {
-        afj_scheduler_remove(sim, cta->grid->device, &running->actor);
+    if (!come_to(running, name, value)) {
+        afj_scheduler_remove(simulator(), running->cta->grid->device, &running->actor);
         yield(YIELD_BARRIER);
     }
     /* The warp's next meeting cannot change the results before this lane has come to it. */
@@ -461,24 +473,6 @@ void afj_grid_abandon(struct afj_sim *sim, struct afj_sim_grid *grid)
     free(grid);
 }
 
-/* Lanes that wait for one that has ended would wait for ever: they go on without it. */
-static void end_lane(struct afj_sim *sim, const struct afj_sim_warp *lane)
-{
-    struct afj_sim_cta *cta = lane->cta;
-    const uint32_t warp = lane->index / lanes_of(cta), place = lane->index % lanes_of(cta);
-    struct meeting *meeting = &cta->meetings[warp];
-    meeting->ended |= 1u << place;
-    if (meeting->arrived == 0)
-        return;
-    afj_sim_violation(sim, &sim->counters.divergences,
-                      "kernel %s of device %d, CTA %u, warp %u: lane %u ends while others wait in "
-                      "collective %u",
-                      cta->grid->node->kernel->name, (int)cta->grid->device->base.ordinal,
-                      cta->index, warp, place, meeting->kind);
-    if (is_complete(meeting))
-        hold_meeting(cta, warp);
-}
-
 static void end_warp(struct afj_sim *sim, struct afj_sim_warp *warp)
 {
     struct afj_sim_cta *cta = warp->cta;
@@ -490,7 +484,7 @@ static void end_warp(struct afj_sim *sim, struct afj_sim_warp *warp)
     afj_scheduler_wake(sim, grid->device);
     afj_scheduler_milestone(sim);
     if (cta->meetings != NULL)
-        end_lane(sim, warp);
+        (void)come_to(warp, afj_at_end, 0);
     /* As on hardware, a barrier does not wait for warps that have ended. */
     if (--cta->alive > 0) {
         if (cta->arrived == cta->alive)

@@ -83,7 +83,7 @@ static void begin_anew(struct afj_sim *sim)
     sim->trace = 0;
     sim->clock_ns = 0;
     sim->counters = (struct afj_sim_counters){0};
-    sim->first_violation[0] = '\0';
+    sim->first_violation[0] = sim->divergence[0] = '\0';
     sim->grids = 0;
     sim->failed = sim->starved = false;
     for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++)

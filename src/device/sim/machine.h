@@ -51,6 +51,7 @@ struct afj_sim {
     uint64_t clock_ns;
     struct afj_sim_counters counters;
     char first_violation[256];
+    char divergence[256]; /* the first of the present run; "" if there was none */
 
     struct afj_memory memory;
     struct afj_links links;

@@ -281,8 +281,8 @@ static afdep_status step(struct afj_sim *sim)
     return check_patience(sim);
 }
 
-afdep_status afj_scheduler_run(struct afj_sim *sim, struct afj_sim_device *device,
-                               struct afj_sim_stream *stream)
+static afdep_status run_until_idle(struct afj_sim *sim, struct afj_sim_device *device,
+                                   struct afj_sim_stream *stream)
 {
     afj_stream_begin_all(sim);
     for (uint32_t steps = 0; !afj_stream_is_idle(sim, device, stream); steps++) {
@@ -299,4 +299,17 @@ afdep_status afj_scheduler_run(struct afj_sim *sim, struct afj_sim_device *devic
         }
     }
     return AFDEP_OK;
+}
+
+afdep_status afj_scheduler_run(struct afj_sim *sim, struct afj_sim_device *device,
+                               struct afj_sim_stream *stream)
+{
+    afdep_status status = run_until_idle(sim, device, stream);
+    if (sim->divergence[0] == '\0')
+        return status;
+    /* The lanes went on, so that nothing is left half-way; on a GPU they may wait for ever. */
+    status = afj_fail(AFDEP_ERROR_INTERNAL, "sim: %s (seed %llu)", sim->divergence,
+                      (unsigned long long)sim->policy.seed);
+    sim->divergence[0] = '\0';
+    return status;
 }

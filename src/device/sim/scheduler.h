@@ -25,7 +25,8 @@ void afj_scheduler_milestone(struct afj_sim *sim);
 
 /* Run all devices until `stream`, or every stream of `device` if it is NULL, is empty and what it
  * stored has arrived.
- * AFDEP_ERROR_INTERNAL: a kernel does not end, whatever the clock says; AFDEP_ERROR_MEMORY. */
+ * AFDEP_ERROR_INTERNAL: a kernel does not end, whatever the clock says, or lanes of a warp did not
+ * meet in a collective; AFDEP_ERROR_MEMORY. */
 afdep_status afj_scheduler_run(struct afj_sim *sim, struct afj_sim_device *device,
                                struct afj_sim_stream *stream);
 
