@@ -48,7 +48,9 @@ enum afj_lock_answer afj_lock_try(const char *path, const struct afj_digest *key
     close(lock->descriptor);
     lock->descriptor = -1;
     errno = error;
-    return error == EAGAIN || error == EACCES ? AFJ_LOCK_BUSY : AFJ_LOCK_UNAVAILABLE;
+    /* POSIX allows EACCES for a lock that another holds, but Linux says EAGAIN. From a file system
+     * EACCES is a refusal, which waiting would not change. */
+    return error == EAGAIN ? AFJ_LOCK_BUSY : AFJ_LOCK_UNAVAILABLE;
 }
 
 void afj_lock_release(struct afj_lock *lock)

@@ -143,6 +143,15 @@ bool afj_object_next_line(const char *at, const char *end, struct afj_object_lin
     return true;
 }
 
+bool afj_object_find_line(const char *at, const char *end, const char *name, size_t name_length,
+                          struct afj_object_line *line)
+{
+    for (; afj_object_next_line(at, end, line); at = line->next)
+        if (line->name_length == name_length && memcmp(line->name, name, name_length) == 0)
+            return true;
+    return false;
+}
+
 void afj_object_add_fact(struct afj_text *manifest, const char *name, size_t name_length,
                          const char *value, size_t value_length)
 {

@@ -46,6 +46,10 @@ bool afj_object_is_of(const struct afj_object *object, const char *manifest,
 /* Read the line at `at`; false at the end and where there is no line. */
 bool afj_object_next_line(const char *at, const char *end, struct afj_object_line *line);
 
+/* Find the line of a name among the lines of [at, end). False if there is none. */
+bool afj_object_find_line(const char *at, const char *end, const char *name, size_t name_length,
+                          struct afj_object_line *line);
+
 /* Append the fact line "fact.<name>=length:value\n". */
 void afj_object_add_fact(struct afj_text *manifest, const char *name, size_t name_length,
                          const char *value, size_t value_length);

@@ -11,20 +11,22 @@
 struct afj_scanned {
     const char *path;
     const struct afj_object *object; /* NULL: it is no whole object */
-    const char *error;               /* why; NULL if it is */
+    const char *error;               /* why a lookup would not take it; NULL if nothing is wrong */
     uint64_t bytes;
-    int64_t stored; /* seconds since 1970 */
+    int64_t used; /* stored or last found, seconds since 1970 */
 };
 typedef void (*afj_scan_callback)(const struct afj_scanned *scanned, void *user);
 
-/* Look at every object, in the order of keys. Changes nothing; a file that goes meanwhile is left
- * out. */
-void afj_scan_all(struct afj_store *store, afj_scan_callback callback, void *user);
+/* Look at everything under obj/, in the order of keys. Changes nothing; what goes meanwhile is left
+ * out. An object under another name than its key's, a link or a stray file has an error. False,
+ * with errno, if obj/ is there and cannot be read. */
+bool afj_scan_all(struct afj_store *store, afj_scan_callback callback, void *user);
 
-/* Look at one file. False, with errno, if it cannot be read at all. */
+/* Look at one file, under any name. False, with errno, if it cannot be read at all. */
 bool afj_scan_file(const char *path, afj_scan_callback callback, void *user);
 
-/* Append the path that the store has for a key of 32 hex digits; false if it is none. */
-bool afj_scan_path_of(struct afj_store *store, const char *hex, struct afj_text *path);
+/* Look at the object of a key of 32 hex digits as a lookup would. False, with errno, if the store
+ * has none; ENOENT is the usual one. */
+bool afj_scan_key(struct afj_store *store, const char *hex, afj_scan_callback callback, void *user);
 
 #endif

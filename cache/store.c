@@ -5,14 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,6 +18,8 @@
 #include "cache/catalogue.h"
 #include "cache/location.h"
 #include "cache/object.h"
+#include "cache/size_signal.h"
+#include "cache/used.h"
 
 enum { MOST_QUARANTINED = 64 }; /* files in bad/; beyond, damage is deleted */
 
@@ -38,38 +37,9 @@ struct afj_store {
     atomic_flag note_written;
     char late_note[512];                   /* written once, before `note` points to it */
     _Atomic(struct refused_key *) refused; /* only ever grows */
-    atomic_uint_fast64_t hits, misses, stored, rejects, store_failures, claims, lockless;
+    atomic_uint_fast64_t hits, misses, stored, rejects, store_failures;
+    atomic_uint_fast64_t claims, lockless, waits, wait_us, lock_timeouts;
 };
-
-/* Over a limit of file size a write raises SIGXFSZ, which ends the process. With the signal blocked
- * the write fails with EFBIG instead, and the signal that it left is taken back. */
-struct size_signal {
-    sigset_t before;
-    bool blocked, was_pending;
-};
-
-static void block_size_signal(struct size_signal *guard)
-{
-    sigset_t set, pending;
-    sigemptyset(&set);
-    sigaddset(&set, SIGXFSZ);
-    guard->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
-    guard->blocked = pthread_sigmask(SIG_BLOCK, &set, &guard->before) == 0;
-}
-
-static void restore_size_signal(const struct size_signal *guard)
-{
-    const struct timespec no_wait = {0, 0};
-    sigset_t set;
-    if (!guard->blocked)
-        return;
-    sigemptyset(&set);
-    sigaddset(&set, SIGXFSZ);
-    if (!guard->was_pending)
-        while (sigtimedwait(&set, NULL, &no_wait) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
-}
 
 /* One warning a process, whatever goes wrong first. */
 static void warn_of_trouble(const char *sentence)
@@ -79,14 +49,14 @@ static void warn_of_trouble(const char *sentence)
 
 struct afj_store *afj_store_open(void)
 {
-    struct size_signal guard;
+    struct afj_size_signal guard;
     struct afj_store *store = calloc(1, sizeof *store);
     if (!store)
         return NULL;
     atomic_flag_clear(&store->note_written);
-    block_size_signal(&guard);
+    afj_size_signal_block(&guard);
     afj_location_find(&store->place);
-    restore_size_signal(&guard);
+    afj_size_signal_restore(&guard);
     const struct afj_location *place = &store->place;
     atomic_store(&store->writable, place->writable);
     atomic_store(&store->note, place->note);
@@ -138,16 +108,30 @@ struct afj_store_counters afj_store_counters(const struct afj_store *store)
         .store_failures = atomic_load(&store->store_failures),
         .claims = atomic_load(&store->claims),
         .lockless = atomic_load(&store->lockless),
+        .waits = atomic_load(&store->waits),
+        .wait_us = atomic_load(&store->wait_us),
+        .lock_timeouts = atomic_load(&store->lock_timeouts),
     };
 }
 
 const char *afj_store_root(const struct afj_store *store) { return store->place.root; }
 
-void afj_store_count_claim(struct afj_store *store, bool lockless)
+int afj_store_make_root(const struct afj_store *store)
 {
-    atomic_fetch_add(&store->claims, 1);
-    if (lockless)
-        atomic_fetch_add(&store->lockless, 1);
+    struct afj_size_signal guard;
+    afj_size_signal_block(&guard);
+    const int result = afj_location_make(&store->place);
+    afj_size_signal_restore(&guard);
+    return result;
+}
+
+void afj_store_count_claim(struct afj_store *store, const struct afj_store_counters *more)
+{
+    atomic_fetch_add(&store->claims, more->claims);
+    atomic_fetch_add(&store->lockless, more->lockless);
+    atomic_fetch_add(&store->waits, more->waits);
+    atomic_fetch_add(&store->wait_us, more->wait_us);
+    atomic_fetch_add(&store->lock_timeouts, more->lock_timeouts);
 }
 
 /* Count a store that failed. Errors that would come again end writing for this process. */
@@ -296,8 +280,10 @@ static bool find_object(struct afj_store *store, const struct afj_digest *key, c
         if (!found)
             afj_log(AFJ_LOG_INFO, "%s was made from another manifest", path.data);
     }
-    if (found)
+    if (found) {
+        afj_used_note(path.data);
         afj_object_list_facts(&object, &list);
+    }
     afj_text_finish(&path);
     if (!found || list.failed) {
         afj_text_finish(&list);
@@ -444,7 +430,7 @@ static bool is_published(struct afj_store *store, const struct afj_digest *key, 
     return same;
 }
 
-static void publish_object(struct afj_store *store, const struct afj_digest *key,
+static bool publish_object(struct afj_store *store, const struct afj_digest *key,
                            const struct afj_text *bytes)
 {
     struct afj_text path = {0}, temporary = {0};
@@ -452,7 +438,9 @@ static void publish_object(struct afj_store *store, const struct afj_digest *key
     afj_location_add_object(&store->place, key, &path);
     afj_location_add_temporary(store->place.root, &temporary);
     const bool named = !path.failed && !temporary.failed;
-    if (!named || publish_bytes(store, key, temporary.data, path.data, bytes) != 0) {
+    const bool published =
+        named && publish_bytes(store, key, temporary.data, path.data, bytes) == 0;
+    if (!published) {
         note_failure(store, "storing a kernel", named ? errno : ENOMEM);
     } else {
         atomic_fetch_add(&store->stored, 1);
@@ -462,23 +450,26 @@ static void publish_object(struct afj_store *store, const struct afj_digest *key
     }
     afj_text_finish(&path);
     afj_text_finish(&temporary);
+    return published;
 }
 
-void afj_store_put(struct afj_store *store, const struct afj_digest *key, const char *manifest,
+bool afj_store_put(struct afj_store *store, const struct afj_digest *key, const char *manifest,
                    size_t manifest_length, const void *image, size_t image_length,
                    const struct afj_store_facts *facts)
 {
     struct afj_text path = {0}, whole = {0}, bytes = {0};
-    struct size_signal guard;
+    struct afj_size_signal guard;
     if (store->place.asked_off)
-        return;
+        return false;
     if (!atomic_load(&store->writable)) {
         atomic_fetch_add(&store->store_failures, 1);
-        return;
+        return false;
     }
-    block_size_signal(&guard);
+    afj_size_signal_block(&guard);
     afj_location_add_object(&store->place, key, &path);
-    if (path.failed || !is_published(store, key, path.data, manifest, manifest_length)) {
+    bool published =
+        !path.failed && is_published(store, key, path.data, manifest, manifest_length);
+    if (!published) {
         write_manifest(&whole, manifest, manifest_length, facts);
         const char *reason = whole.failed ? "there is no memory for it"
                                           : afj_object_write(key, whole.data, whole.length, image,
@@ -487,13 +478,14 @@ void afj_store_put(struct afj_store *store, const struct afj_digest *key, const 
             atomic_fetch_add(&store->store_failures, 1);
             warn_of_trouble(reason);
         } else {
-            publish_object(store, key, &bytes);
+            published = publish_object(store, key, &bytes);
         }
     }
-    restore_size_signal(&guard);
+    afj_size_signal_restore(&guard);
     afj_text_finish(&path);
     afj_text_finish(&whole);
     afj_text_finish(&bytes);
+    return published;
 }
 
 void afj_store_reject(struct afj_store *store, const struct afj_digest *key)

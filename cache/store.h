@@ -22,6 +22,8 @@ struct afj_store_facts {
 struct afj_store_counters {
     uint64_t hits, misses, stored, rejects, store_failures;
     uint64_t claims, lockless; /* tries to be the one that compiles; those where no lock was had */
+    uint64_t waits, wait_us;   /* waits for another process, and their time together */
+    uint64_t lock_timeouts;    /* waits that AFDEP_JIT_LOCK_TIMEOUT ended */
 };
 
 /* Open the store that AFDEP_JIT_CACHE names, or the default place. Never NULL but for lack of
@@ -34,10 +36,13 @@ const char *afj_store_directory(const struct afj_store *store);
 const char *afj_store_origin(const struct afj_store *store);
 const char *afj_store_note(const struct afj_store *store);
 bool afj_store_writable(const struct afj_store *store);
-/* Where its files lie; NULL: memory only. For claim.c. */
-const char *afj_store_root(const struct afj_store *store);
-void afj_store_count_claim(struct afj_store *store, bool lockless);
 struct afj_store_counters afj_store_counters(const struct afj_store *store);
+
+/* For claim.c: where the files lie (NULL: memory only); make the folders again that somebody
+ * removed (0, or -1 with errno); add what claims count, all but the first line of the counters. */
+const char *afj_store_root(const struct afj_store *store);
+int afj_store_make_root(const struct afj_store *store);
+void afj_store_count_claim(struct afj_store *store, const struct afj_store_counters *more);
 
 /* Find an image by key. Whole file checked: size, magic, key, sums, and the manifest byte for byte;
  * whatever differs is a miss, and damage is moved to bad/ and warned about once.
@@ -46,8 +51,8 @@ bool afj_store_get(struct afj_store *store, const struct afj_digest *key, const 
                    size_t manifest_length, void **image, size_t *image_length, char **facts);
 
 /* Publish an image: temporary file, fsync, rename; then the catalogue. Any trouble is counted and
- * warned about once; the caller goes on with the bytes it has. */
-void afj_store_put(struct afj_store *store, const struct afj_digest *key, const char *manifest,
+ * warned about once; the caller goes on with the bytes it has. True: others find the object now. */
+bool afj_store_put(struct afj_store *store, const struct afj_digest *key, const char *manifest,
                    size_t manifest_length, const void *image, size_t image_length,
                    const struct afj_store_facts *facts);
 

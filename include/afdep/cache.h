@@ -84,27 +84,43 @@ AFDEP_API afdep_status afdep_cache_build(const afdep_config *configs, uint32_t c
                                          const afdep_build_options *options,
                                          afdep_build_result *result);
 
-/** One object of the cache. Strings are valid during the callback only. */
+/** One object of the cache. Strings are valid during the callback only, and never NULL but error.
+ * What an object does not say is "" or 0. */
 typedef struct afdep_cache_entry {
     uint32_t struct_size;
-    uint32_t damaged;     /**< 1: no whole object; only path, bytes, stored and error are set */
+    uint32_t damaged;     /**< 1: no kernel will be taken from it; error says why */
     const char *path;     /**< its file */
     const char *error;    /**< what is wrong with it; NULL if nothing is */
-    const char *key;      /**< 32 hex digits */
+    const char *key;      /**< 32 hex digits; "" where the file is no whole object */
     const char *spec;     /**< what it is: "device=cuda duty=source entry=dispatch ..." */
     const char *arch;     /**< "sm_90a" */
-    const char *manifest; /**< every field and fact, "name=value\n" a line */
+    const char *manifest; /**< every field and fact, "name=value\n" a line; control bytes are "?" */
     uint64_t bytes;       /**< of the file */
     uint64_t image_bytes; /**< of the image in it */
-    int64_t stored;       /**< seconds since 1970 */
+    int64_t used;         /**< stored or last found, seconds since 1970; an hour late at most */
+    const char *device;   /**< "cuda" or "sim" */
+    const char *duty;     /**< "source" or "expert" */
+    const char *entry;    /**< template, for instance "dispatch" */
+    const char *shape;    /**< "few" or "many" */
+    const char *layout;   /**< "2A2F" */
+    const char *dtype;    /**< "bf16" */
+    uint32_t hidden;
+    uint32_t experts;
+    uint32_t top_k;
+    uint32_t registers;    /**< registers a thread; 0 on the sim device */
+    uint32_t shared_bytes; /**< static shared memory a CTA */
+    uint32_t spill_bytes;  /**< bytes a thread spills to local memory */
+    double compile_ms;     /**< time that its compile took */
 } afdep_cache_entry;
 
 /** Called once an entry, on the calling thread. */
 typedef void (*afdep_cache_entry_callback)(const afdep_cache_entry *entry, void *user);
 
 /**
- * Go through the objects of the local cache, in the order of their keys. Reads and checks each.
+ * Go through the objects of the local cache, in the order of their keys. Reads and checks each;
+ * damaged ones are reported as such, and nothing is changed.
  * @retval AFDEP_ERROR_ARGUMENT callback is NULL.
+ * @retval AFDEP_ERROR_IO       the cache is there and cannot be read.
  */
 AFDEP_API afdep_status afdep_cache_list(afdep_cache_entry_callback callback, void *user);
 
@@ -121,11 +137,17 @@ AFDEP_API afdep_status afdep_cache_inspect(const char *what, afdep_cache_entry_c
 typedef struct afdep_cache_explanation {
     uint32_t struct_size;
     uint32_t hit;            /**< 1: the cache has it */
-    const char *entry;       /**< template */
+    const char *entry;       /**< template, for instance "dispatch" */
     const char *shape;       /**< "few" or "many" */
     const char *key;         /**< what is looked for */
     const char *nearest;     /**< key of the stored object that is most like it; NULL: none */
     const char *differences; /**< "name: stored value | wanted value\n" a line; "" on a hit */
+    const char *arch;        /**< "sm_90a" */
+    const char *spec;        /**< what it is: "device=cuda duty=source entry=dispatch ..." */
+    const char *error;       /**< what is wrong with the object under this key; NULL: nothing, or
+                                there is none */
+    uint32_t duty;           /**< afdep_duty */
+    uint32_t reserved;
 } afdep_cache_explanation;
 
 /** Called once a kernel, on the calling thread. */
@@ -137,10 +159,25 @@ typedef void (*afdep_cache_explanation_callback)(const afdep_cache_explanation *
  * nearest stored object of the same spec differ. Compiles nothing; needs the compiler, whose name
  * is part of every key.
  * @param duties as in afdep_build_options.
+ * @retval AFDEP_ERROR_ARGUMENT         callback is NULL.
+ * @retval AFDEP_ERROR_CONFIG           the config is out of range.
  * @retval AFDEP_ERROR_COMPILER_MISSING there is no compiler to name.
  */
 AFDEP_API afdep_status afdep_cache_explain(const afdep_config *config, uint32_t duties,
                                            afdep_cache_explanation_callback callback, void *user);
+
+/**
+ * The same for the one kernel that an object holds: whether this process would take the object, and
+ * if not, which of its fields differ. The callback is called once.
+ * @param what a key of 32 hex digits, or the path of an object file, which need not be in the cache.
+ * @retval AFDEP_ERROR_ARGUMENT         an argument is NULL.
+ * @retval AFDEP_ERROR_IO               there is no such object, or it cannot be read.
+ * @retval AFDEP_ERROR_LOAD             it is damaged, or no kernel of this library.
+ * @retval AFDEP_ERROR_COMPILER_MISSING there is no compiler to name.
+ */
+AFDEP_API afdep_status afdep_cache_explain_object(const char *what,
+                                                  afdep_cache_explanation_callback callback,
+                                                  void *user);
 
 /** What this process's cache and compilers are. Strings are owned by the library and stay valid. */
 typedef struct afdep_environment {
@@ -176,8 +213,10 @@ typedef struct afdep_cache_stats {
     uint64_t compile_us; /**< sum over compiles */
     uint64_t rejects;    /**< damaged or foreign objects that were set aside */
     uint64_t store_failures;
-    uint64_t waits;    /**< kernels that another thread or process was compiling */
-    uint64_t lockless; /**< tries at a lock where none could be had */
+    uint64_t waits;         /**< kernels that another thread or process was compiling */
+    uint64_t lockless;      /**< tries at a lock where none could be had */
+    uint64_t wait_us;       /**< time waited for other processes, summed over kernels */
+    uint64_t lock_timeouts; /**< waits that AFDEP_JIT_LOCK_TIMEOUT ended */
 } afdep_cache_stats;
 
 /**

@@ -57,7 +57,8 @@ typedef struct afdep_config {
 #ifdef __cplusplus
 #define AFDEP_CONFIG_INIT                                                                          \
     {                                                                                              \
-        sizeof(afdep_config), AFDEP_DEVICE_CUDA, 1, 1, 2048, AFDEP_DTYPE_BF16, 128, 8, 2048, 1     \
+        sizeof(afdep_config), AFDEP_DEVICE_CUDA, 1, 1, 2048, AFDEP_DTYPE_BF16, 128, 8, 2048, 1, 0, \
+            0, 0, 0, NULL                                                                          \
     }
 #else
 /** A config of 1A1F, hidden 2048, BF16, top-8 of 128 experts, 2048 tokens, one lane, on CUDA. */

@@ -1,4 +1,6 @@
-/* entries.c: the exported calls that look into the cache: list, inspect, explain. */
+/* entries.c: the exported calls that look into the cache: list and inspect. */
+#include "api/entries.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,88 +8,163 @@
 
 #include <afdep/cache.h>
 
-#include "base/env.h"
 #include "base/status.h"
-#include "cache/scan.h"
+#include "jit/compiler.h"
 #include "jit/obtain.h"
-#include "jit/recipe.h"
-#include "plan/plan.h"
 
-/* A visit: the caller's callback, and whether it was called. */
+afdep_status afj_entries_store(struct afj_store **store)
+{
+    *store = afj_obtain_store();
+    return *store ? AFDEP_OK : afj_fail(AFDEP_ERROR_MEMORY, "no memory for the cache");
+}
+
+bool afj_entries_find(const struct afj_object *object, const char *name,
+                      struct afj_object_line *line)
+{
+    return afj_object_find_line(object->manifest, object->manifest + object->manifest_length, name,
+                                strlen(name), line);
+}
+
+void afj_entries_add(struct afj_text *text, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char byte = (unsigned char)bytes[i];
+        afj_text_append(text, byte < 0x20 || byte == 0x7f ? "?" : &bytes[i], 1);
+    }
+}
+
+const char *afj_entries_fault(const struct afj_scanned *scanned)
+{
+    struct afj_object_line line, arch_line;
+    struct afj_spec spec;
+    char arch[16];
+    if (scanned->error)
+        return scanned->error;
+    if (!afj_entries_find(scanned->object, "spec", &line) ||
+        !afj_entries_find(scanned->object, "arch", &arch_line) ||
+        arch_line.value_length >= sizeof arch)
+        return "its manifest does not say what kernel it is";
+    afj_recipe_read_spec(line.value, line.value_length, &spec);
+    memcpy(arch, arch_line.value, arch_line.value_length);
+    arch[arch_line.value_length] = '\0';
+    const struct afj_compiler *compiler =
+        strcmp(spec.device, "sim") == 0 ? &afj_compiler_hostcc : &afj_compiler_nvrtc;
+    if (compiler->check(scanned->object->image, scanned->object->image_length, arch, spec.entry) ==
+        AFDEP_OK)
+        return NULL;
+    return afj_status_sentence();
+}
+
+/* A visit: the caller's callback. */
 struct visit {
     afdep_cache_entry_callback callback;
     void *user;
 };
 
-/* Append every line of a manifest as "name=value\n". */
-static void add_lines(struct afj_text *text, const char *at, const char *end)
-{
-    struct afj_object_line line;
-    while (afj_object_next_line(at, end, &line)) {
-        afj_text_append(text, line.name, line.name_length);
-        afj_text_add(text, "=");
-        afj_text_append(text, line.value, line.value_length);
-        afj_text_add(text, "\n");
-        at = line.next;
-    }
-}
-
-/* The value of a field of a manifest; false if it has none. */
-static bool find_field(const char *at, const char *end, const char *name, size_t name_length,
-                       struct afj_object_line *line)
-{
-    while (afj_object_next_line(at, end, line)) {
-        if (line->name_length == name_length && memcmp(line->name, name, name_length) == 0)
-            return true;
-        at = line->next;
-    }
-    return false;
-}
+/* The strings of an entry. */
+struct strings {
+    struct afj_text spec, arch, lines, error;
+    struct afj_spec words;
+    char key[33];
+};
 
 static void copy_field(const struct afj_object *object, const char *name, struct afj_text *text)
 {
     struct afj_object_line line;
-    afj_text_add(text, "");
-    if (find_field(object->manifest, object->manifest + object->manifest_length, name, strlen(name),
-                   &line))
-        afj_text_append(text, line.value, line.value_length);
+    if (afj_entries_find(object, name, &line))
+        afj_entries_add(text, line.value, line.value_length);
 }
+
+/* Append every line of a manifest as "name=value\n". */
+static void add_lines(const struct afj_object *object, struct afj_text *text)
+{
+    const char *at = object->manifest, *end = at + object->manifest_length;
+    struct afj_object_line line;
+    for (; afj_object_next_line(at, end, &line); at = line.next) {
+        afj_entries_add(text, line.name, line.name_length);
+        afj_text_add(text, "=");
+        afj_entries_add(text, line.value, line.value_length);
+        afj_text_add(text, "\n");
+    }
+}
+
+static uint64_t read_fact(const struct afj_object *object, const char *name)
+{
+    struct afj_object_line line;
+    uint64_t number = 0;
+    if (!afj_object_find_fact(object, name, &line) || line.value_length > 18)
+        return 0;
+    for (size_t i = 0; i < line.value_length; i++) {
+        if (line.value[i] < '0' || line.value[i] > '9')
+            return 0;
+        number = number * 10 + (uint64_t)(line.value[i] - '0');
+    }
+    return number;
+}
+
+static void read_object(const struct afj_object *object, struct strings *strings,
+                        afdep_cache_entry *entry)
+{
+    afj_digest_hex(&object->key, strings->key);
+    copy_field(object, "spec", &strings->spec);
+    copy_field(object, "arch", &strings->arch);
+    add_lines(object, &strings->lines);
+    if (strings->spec.data)
+        afj_recipe_read_spec(strings->spec.data, strings->spec.length, &strings->words);
+    entry->image_bytes = object->image_length;
+    entry->hidden = strings->words.hidden;
+    entry->experts = strings->words.experts;
+    entry->top_k = strings->words.top_k;
+    entry->registers = (uint32_t)read_fact(object, "registers");
+    entry->shared_bytes = (uint32_t)read_fact(object, "shared_bytes");
+    entry->spill_bytes = (uint32_t)read_fact(object, "spill_bytes");
+    entry->compile_ms = (double)read_fact(object, "compile_us") * 1e-3;
+}
+
+static const char *text_of(const struct afj_text *text) { return text->data ? text->data : ""; }
 
 static void show_entry(const struct afj_scanned *scanned, void *user)
 {
     const struct visit *visit = user;
-    struct afj_text spec = {0}, arch = {0}, lines = {0};
-    char key[33] = "";
+    struct strings strings;
     afdep_cache_entry entry;
+    memset(&strings, 0, sizeof strings);
     memset(&entry, 0, sizeof entry);
+    const char *fault = afj_entries_fault(scanned);
+    if (fault)
+        afj_text_add(&strings.error, fault);
+    if (scanned->object)
+        read_object(scanned->object, &strings, &entry);
     entry.struct_size = sizeof entry;
-    entry.damaged = scanned->object == NULL;
+    entry.damaged = fault != NULL;
     entry.path = scanned->path;
-    entry.error = scanned->error;
+    entry.error = fault ? text_of(&strings.error) : NULL;
     entry.bytes = scanned->bytes;
-    entry.stored = scanned->stored;
-    if (scanned->object) {
-        const struct afj_object *object = scanned->object;
-        afj_digest_hex(&object->key, key);
-        copy_field(object, "spec", &spec);
-        copy_field(object, "arch", &arch);
-        add_lines(&lines, object->manifest, object->manifest + object->manifest_length);
-        entry.image_bytes = object->image_length;
-    }
-    entry.key = key;
-    entry.spec = spec.data ? spec.data : "";
-    entry.arch = arch.data ? arch.data : "";
-    entry.manifest = lines.data ? lines.data : "";
+    entry.used = scanned->used;
+    entry.key = strings.key;
+    entry.spec = text_of(&strings.spec);
+    entry.arch = text_of(&strings.arch);
+    entry.manifest = text_of(&strings.lines);
+    entry.device = strings.words.device;
+    entry.duty = strings.words.duty;
+    entry.entry = strings.words.entry;
+    entry.shape = strings.words.shape;
+    entry.layout = strings.words.layout;
+    entry.dtype = strings.words.dtype;
     visit->callback(&entry, visit->user);
-    afj_text_finish(&spec);
-    afj_text_finish(&arch);
-    afj_text_finish(&lines);
+    afj_text_finish(&strings.spec);
+    afj_text_finish(&strings.arch);
+    afj_text_finish(&strings.lines);
+    afj_text_finish(&strings.error);
 }
 
-static afdep_status need_store(struct afj_store **store)
+afdep_status afj_entries_look(struct afj_store *store, const char *what, afj_scan_callback callback,
+                              void *user)
 {
-    *store = afj_obtain_store();
-    return *store ? AFDEP_OK : afj_fail(AFDEP_ERROR_MEMORY, "no memory for the cache");
+    if (afj_scan_key(store, what, callback, user) || afj_scan_file(what, callback, user))
+        return AFDEP_OK;
+    return afj_fail(AFDEP_ERROR_IO, "%.256s is no object of the cache %s and no object file: %s",
+                    what, afj_store_directory(store), strerror(errno));
 }
 
 afdep_status afdep_cache_list(afdep_cache_entry_callback callback, void *user)
@@ -97,132 +174,23 @@ afdep_status afdep_cache_list(afdep_cache_entry_callback callback, void *user)
     afj_status_clear();
     if (!callback)
         return afj_fail(AFDEP_ERROR_ARGUMENT, "callback is NULL");
-    AFJ_TRY(need_store(&store));
-    afj_scan_all(store, show_entry, &visit);
+    AFJ_TRY(afj_entries_store(&store));
+    if (!afj_scan_all(store, show_entry, &visit))
+        return afj_fail(AFDEP_ERROR_IO, "the cache %s cannot be read: %s",
+                        afj_store_directory(store), strerror(errno));
+    afj_status_clear(); /* of what was found wrong with entries */
     return AFDEP_OK;
 }
 
 afdep_status afdep_cache_inspect(const char *what, afdep_cache_entry_callback callback, void *user)
 {
     struct visit visit = {callback, user};
-    struct afj_text path = {0};
     struct afj_store *store;
     afj_status_clear();
     if (!what || !callback)
         return afj_fail(AFDEP_ERROR_ARGUMENT, "%s is NULL", what ? "callback" : "what");
-    AFJ_TRY(need_store(&store));
-    const bool is_key = afj_scan_path_of(store, what, &path);
-    const bool found = afj_scan_file(is_key ? path.data : what, show_entry, &visit);
-    const int error = errno;
-    afj_text_finish(&path);
-    if (!found)
-        return afj_fail(AFDEP_ERROR_IO,
-                        "%.256s is no object of the cache %s and no object file: %s", what,
-                        afj_store_directory(store), strerror(error));
-    return AFDEP_OK;
-}
-
-/* What is looked for, and the stored object that is most like it so far. */
-struct search {
-    const struct afj_recipe *recipe;
-    uint32_t fewest;             /* fields that differ */
-    char nearest[33];            /* "" : none */
-    struct afj_text differences; /* of the nearest */
-};
-
-/* Fields that differ between an object and the recipe, each as "name: stored | wanted\n". */
-static uint32_t compare(const struct afj_object *object, const struct afj_recipe *recipe,
-                        struct afj_text *text)
-{
-    const char *end = recipe->text.data + recipe->text.length;
-    struct afj_object_line wanted, stored;
-    uint32_t different = 0;
-    for (const char *at = recipe->text.data; afj_object_next_line(at, end, &wanted);
-         at = wanted.next) {
-        const bool has = find_field(object->manifest, object->manifest + object->manifest_length,
-                                    wanted.name, wanted.name_length, &stored);
-        if (has && stored.value_length == wanted.value_length &&
-            memcmp(stored.value, wanted.value, wanted.value_length) == 0)
-            continue;
-        different++;
-        afj_text_append(text, wanted.name, wanted.name_length);
-        afj_text_add(text, ": ");
-        if (has)
-            afj_text_append(text, stored.value, stored.value_length);
-        afj_text_add(text, " | ");
-        afj_text_append(text, wanted.value, wanted.value_length);
-        afj_text_add(text, "\n");
-    }
-    return different;
-}
-
-static void consider(const struct afj_scanned *scanned, void *user)
-{
-    struct search *search = user;
-    struct afj_text differences = {0};
-    struct afj_object_line stored, wanted;
-    const struct afj_text *recipe = &search->recipe->text;
-    const struct afj_object *object = scanned->object;
-    if (!object ||
-        !find_field(object->manifest, object->manifest + object->manifest_length, "spec", 4,
-                    &stored) ||
-        !find_field(recipe->data, recipe->data + recipe->length, "spec", 4, &wanted) ||
-        stored.value_length != wanted.value_length ||
-        memcmp(stored.value, wanted.value, wanted.value_length) != 0)
-        return;
-    const uint32_t different = compare(object, search->recipe, &differences);
-    if (search->nearest[0] && different >= search->fewest) {
-        afj_text_finish(&differences);
-        return;
-    }
-    search->fewest = different;
-    afj_digest_hex(&object->key, search->nearest);
-    afj_text_finish(&search->differences);
-    search->differences = differences;
-}
-
-static afdep_status explain_kernel(struct afj_store *store, const struct afj_plan *plan,
-                                   const struct afj_plan_kernel *kernel,
-                                   afdep_cache_explanation_callback callback, void *user)
-{
-    struct afj_wanted wanted = {.plan = plan, .kernel = kernel, .arch = plan->config.arch};
-    struct afj_recipe recipe;
-    AFJ_TRY(afj_obtain_recipe(&wanted, &recipe));
-    struct search search = {.recipe = &recipe};
-    afj_scan_all(store, consider, &search);
-    afdep_cache_explanation out;
-    memset(&out, 0, sizeof out);
-    out.struct_size = sizeof out;
-    out.hit = search.nearest[0] != 0 && search.fewest == 0;
-    out.entry = kernel->name;
-    out.shape = afj_plan_shape_name(kernel->shape);
-    out.key = wanted.key;
-    out.nearest = search.nearest[0] ? search.nearest : NULL;
-    out.differences = search.differences.data ? search.differences.data : "";
-    callback(&out, user);
-    afj_text_finish(&search.differences);
-    afj_recipe_finish(&recipe);
-    return AFDEP_OK;
-}
-
-afdep_status afdep_cache_explain(const afdep_config *config, uint32_t duties,
-                                 afdep_cache_explanation_callback callback, void *user)
-{
-    struct afj_config checked;
-    struct afj_store *store;
+    AFJ_TRY(afj_entries_store(&store));
+    AFJ_TRY(afj_entries_look(store, what, show_entry, &visit));
     afj_status_clear();
-    if (!callback)
-        return afj_fail(AFDEP_ERROR_ARGUMENT, "callback is NULL");
-    AFJ_TRY(afj_config_read(config, &checked));
-    AFJ_TRY(need_store(&store));
-    for (uint32_t role = AFDEP_ROLE_ATTENTION; role <= AFDEP_ROLE_FFN; role++) {
-        const uint32_t duty = role == AFDEP_ROLE_FFN ? AFDEP_DUTY_EXPERT : AFDEP_DUTY_SOURCE;
-        struct afj_plan plan;
-        if (duties && !(duties & 1u << duty))
-            continue;
-        AFJ_TRY(afj_plan_make(&checked, role, afj_env_get(AFJ_ENV_SHAPE), &plan));
-        for (uint32_t k = 0; k < plan.kernel_count; k++)
-            AFJ_TRY(explain_kernel(store, &plan, &plan.kernels[k], callback, user));
-    }
     return AFDEP_OK;
 }

@@ -2,6 +2,8 @@
 #include "cli/output.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct afj_phrase afj_output_bytes(uint64_t bytes)
 {
@@ -46,4 +48,51 @@ json_t *afj_output_deployment(const struct afj_deployment *deployment)
                      "capacity", (json_int_t)config->capacity, "lanes", (json_int_t)config->lanes,
                      "device", afj_words_device_name(config->device), "arch",
                      afj_output_arch(config), "duty", duties);
+}
+
+json_t *afj_output_text(const char *text)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return NULL;
+    for (char *at = copy; *at != '\0'; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+    json_t *string = json_string(copy);
+    if (string == NULL) {
+        for (char *at = copy; *at != '\0'; at++)
+            if ((unsigned char)*at >= 0x80)
+                *at = '?';
+        string = json_string(copy);
+    }
+    free(copy);
+    return string;
+}
+
+json_t *afj_output_entry(const afdep_cache_entry *entry)
+{
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"path", entry->path},     {"key", entry->key},       {"spec", entry->spec},
+                 {"device", entry->device}, {"duty", entry->duty},     {"entry", entry->entry},
+                 {"shape", entry->shape},   {"layout", entry->layout}, {"dtype", entry->dtype},
+                 {"arch", entry->arch}};
+    json_t *object = json_pack(
+        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "damaged", entry->damaged != 0,
+        "hidden", (json_int_t)entry->hidden, "experts", (json_int_t)entry->experts, "top_k",
+        (json_int_t)entry->top_k, "bytes", (json_int_t)entry->bytes, "image_bytes",
+        (json_int_t)entry->image_bytes, "registers", (json_int_t)entry->registers, "shared_bytes",
+        (json_int_t)entry->shared_bytes, "spill_bytes", (json_int_t)entry->spill_bytes, "used",
+        (json_int_t)entry->used, "compile_ms", entry->compile_ms);
+    bool good = object != NULL;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        good =
+            good && json_object_set_new(object, texts[i].name, afj_output_text(texts[i].text)) == 0;
+    if (good && entry->error != NULL)
+        good = json_object_set_new(object, "error", afj_output_text(entry->error)) == 0;
+    if (!good) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }

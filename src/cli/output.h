@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include <afdep/cache.h>
+
 #include "cli/deployment.h"
 
 /* Room for afj_output_bytes and afj_output_layout. */
@@ -20,6 +22,13 @@ struct afj_phrase afj_output_bytes(uint64_t bytes);
 struct afj_phrase afj_output_layout(const afdep_config *config);
 /* The architecture the kernels are for: what was asked, else the default of the device. */
 const char *afj_output_arch(const afdep_config *config);
+
+/* Text for a terminal or a document: what is no UTF-8 becomes "?", and so do control bytes. NULL
+ * without memory; json_string_value gives the text. */
+json_t *afj_output_text(const char *text);
+
+/* An object of the cache, all but its manifest; NULL without memory. */
+json_t *afj_output_entry(const afdep_cache_entry *entry);
 
 /* A deployment as an object of the fields that deployment files have; NULL without memory. */
 json_t *afj_output_deployment(const struct afj_deployment *deployment);

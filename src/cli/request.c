@@ -8,7 +8,7 @@
 #include "cli/verbs.h"
 
 /* Values that poptGetNextOpt returns: fields from 1, then these. */
-enum { OPTION_JSON = 100, OPTION_HELP, OPTION_JOBS };
+enum { OPTION_JSON = 100, OPTION_HELP, OPTION_JOBS, OPTION_SORT };
 
 #define FIELD(field, word, argument, text)                                                         \
     {                                                                                              \
@@ -27,6 +27,15 @@ static struct poptOption deployment_options[] = {
     FIELD(LANES, "lanes", "1", "exchanges in flight"),
     FIELD(DEVICE, "device", "cuda|sim", "what the kernels run on; cuda needs no GPU here"),
     FIELD(CAPACITY, "capacity", "2048", "most tokens of an attention rank at once"),
+    POPT_TABLEEND};
+
+static struct poptOption filter_options[] = {
+    FIELD(DUTY, "duty", "source,expert", "only kernels of these duties"),
+    FIELD(LAYOUT, "layout", "2A2F", "only those of these layouts"),
+    FIELD(HIDDEN, "hidden", "2048", "only those of these row lengths"),
+    FIELD(ARCH, "arch", "sm_90a", "only those for these architectures"),
+    {"sort", '\0', POPT_ARG_STRING, NULL, OPTION_SORT,
+     "largest or latest first; by key if not given", "size|used|key"},
     POPT_TABLEEND};
 
 static struct poptOption job_options[] = {
@@ -62,6 +71,28 @@ static int print_help(const struct afj_verb *verb, poptContext context)
     return afj_words_flush(AFJ_PROGRAM);
 }
 
+static int take_jobs(const struct afj_verb *verb, const char *value, struct afj_request *request)
+{
+    uint64_t jobs = 0;
+    struct afj_why why;
+    if (!afj_words_number("-j", value, 1, 1024, &jobs, &why))
+        return afj_verb_misused(verb, "%s", why.text);
+    request->jobs = (uint32_t)jobs;
+    return -1;
+}
+
+static int take_sort(const struct afj_verb *verb, const char *value, struct afj_request *request)
+{
+    static const char *const names[] = {
+        [AFJ_SORT_KEY] = "key", [AFJ_SORT_SIZE] = "size", [AFJ_SORT_USED] = "used"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(value, names[i]) == 0) {
+            request->sort = (enum afj_sort)i;
+            return -1;
+        }
+    return afj_verb_misused(verb, "sort is \"%s\"; it must be size, used or key", value);
+}
+
 /* Take one option. -1: go on; else the exit code. */
 static int take_option(const struct afj_verb *verb, poptContext context, int option,
                        struct afj_fields *fields, struct afj_request *request)
@@ -73,13 +104,12 @@ static int take_option(const struct afj_verb *verb, poptContext context, int opt
         return -1;
     }
     char *value = poptGetOptArg(context);
-    if (option == OPTION_JOBS) {
-        uint64_t jobs = 0;
-        struct afj_why why;
-        bool good = afj_words_number("-j", value == NULL ? "" : value, 1, 1024, &jobs, &why);
+    if (option == OPTION_JOBS || option == OPTION_SORT) {
+        const char *given = value == NULL ? "" : value;
+        const int code = option == OPTION_JOBS ? take_jobs(verb, given, request)
+                                               : take_sort(verb, given, request);
         free(value);
-        request->jobs = (uint32_t)jobs;
-        return good ? -1 : afj_verb_misused(verb, "%s", why.text);
+        return code;
     }
     free(fields->value[option - 1]);
     fields->value[option - 1] = value;
@@ -101,6 +131,58 @@ static int take_words(const struct afj_verb *verb, poptContext context, struct a
     return -1;
 }
 
+/* A KEY, or the name of an object file, which no deployment file has. */
+static bool is_object(const char *word)
+{
+    const size_t length = strlen(word);
+    return (length == 32 && strspn(word, "0123456789abcdef") == 32) ||
+           (length > 4 && strcmp(word + length - 4, ".afo") == 0);
+}
+
+static int take_object(const struct afj_verb *verb, poptContext context,
+                       const struct afj_fields *fields, struct afj_request *request)
+{
+    const char *word = poptGetArg(context), *surplus = poptPeekArg(context);
+    if (surplus != NULL)
+        return afj_verb_misused(verb, "\"%s\" is one argument too many", surplus);
+    for (size_t i = 0; i < AFJ_FIELD_COUNT; i++)
+        if (fields->value[i] != NULL)
+            return afj_verb_misused(verb, "\"%s\" says itself what it is of; give it no such flags",
+                                    word);
+    request->object = strdup(word);
+    return request->object != NULL ? -1 : afj_verb_misused(verb, "no memory for the command line");
+}
+
+/* The values of the flags that a list filters by must make sense; then they are the request's. */
+static int take_filters(const struct afj_verb *verb, struct afj_fields *fields,
+                        struct afj_request *request)
+{
+    struct afj_why why;
+    bool good = true;
+    for (size_t f = 0; f < AFJ_FIELD_COUNT && good; f++) {
+        struct afj_list list = {0};
+        uint32_t attention, ffn, duty;
+        uint64_t number;
+        good =
+            fields->value[f] == NULL || afj_words_list("a filter", fields->value[f], &list, &why);
+        for (size_t i = 0; i < list.count && good; i++) {
+            const char *item = list.items[i];
+            if (f == AFJ_FIELD_LAYOUT)
+                good = afj_words_layout(item, &attention, &ffn, &why);
+            else if (f == AFJ_FIELD_DUTY)
+                good = afj_words_duty(item, &duty, &why);
+            else if (f == AFJ_FIELD_HIDDEN)
+                good = afj_words_number("hidden", item, 1, UINT32_MAX, &number, &why);
+        }
+        afj_words_list_finish(&list);
+    }
+    if (!good)
+        return afj_verb_misused(verb, "%s", why.text);
+    request->filters = *fields;
+    memset(fields, 0, sizeof *fields);
+    return -1;
+}
+
 /* All options, then what is left: a FILE where the verb takes deployments. */
 static int take_all(const struct afj_verb *verb, poptContext context, struct afj_fields *fields,
                     struct afj_request *request)
@@ -114,8 +196,15 @@ static int take_all(const struct afj_verb *verb, poptContext context, struct afj
     if (option < -1)
         return afj_verb_misused(verb, "%s: %s", poptBadOption(context, POPT_BADOPTION_NOALIAS),
                                 poptStrerror(option));
+    if (verb->takes_filters) {
+        int code = take_filters(verb, fields, request);
+        if (code >= 0)
+            return code;
+    }
     if (verb->takes_words)
         return take_words(verb, context, request);
+    if (verb->takes_object && poptPeekArg(context) != NULL && is_object(poptPeekArg(context)))
+        return take_object(verb, context, fields, request);
     const char *path = poptGetArg(context);
     const char *surplus = verb->takes_deployments ? poptPeekArg(context) : path;
     if (surplus != NULL)
@@ -132,12 +221,16 @@ int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
                      struct afj_request *request)
 {
     memset(request, 0, sizeof *request);
-    struct poptOption table[4], end = POPT_TABLEEND;
+    struct poptOption table[5], end = POPT_TABLEEND;
     size_t used = 0;
     struct poptOption include = {NULL, '\0', POPT_ARG_INCLUDE_TABLE, NULL, 0, NULL, NULL};
     include.arg = deployment_options;
     include.descrip = "Deployment:";
     if (verb->takes_deployments)
+        table[used++] = include;
+    include.arg = filter_options;
+    include.descrip = "Which, and in which order:";
+    if (verb->takes_filters)
         table[used++] = include;
     include.arg = job_options;
     include.descrip = "Work:";
@@ -167,6 +260,9 @@ int afj_request_read(const struct afj_verb *verb, int argc, const char **argv,
 void afj_request_finish(struct afj_request *request)
 {
     afj_deployments_finish(&request->deployments);
+    afj_fields_finish(&request->filters);
+    free(request->object);
+    request->object = NULL;
     for (size_t i = 0; i < request->word_count; i++)
         free(request->words[i]);
     free(request->words);

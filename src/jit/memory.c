@@ -3,18 +3,44 @@
 #include "jit/memory.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-/* A key that a thread is making the image of. */
+/* A key that a thread is making the image of. Freed by that thread, or by the last that waits. */
 struct flight {
     struct afj_digest key;
     struct flight *next;
+    uint32_t waiters;
+    bool landed; /* no longer in the list */
+    afdep_status status;
+    char sentence[512];
 };
 
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t landed = PTHREAD_COND_INITIALIZER;
 static struct afj_memory_image *images;
 static struct flight *flights;
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&lock); }
+
+/* The threads that make images are not in the child, and nobody would ever end their flights. */
+static void after_fork_in_child(void)
+{
+    static const pthread_cond_t fresh = PTHREAD_COND_INITIALIZER;
+    flights = NULL;
+    landed = fresh;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Without memory for the handlers a child may wait for a thread that it does not have; there is
+ * nothing better to do. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
 
 static struct afj_memory_image *find_image(const struct afj_digest *key)
 {
@@ -32,39 +58,69 @@ static struct flight **find_flight(const struct afj_digest *key)
     return at;
 }
 
-bool afj_memory_begin(const struct afj_digest *key, bool wait, const struct afj_memory_image **held)
+/* Without memory the key is not listed: another thread may make it as well. */
+static void add_flight(const struct afj_digest *key)
 {
-    bool mine = false;
-    pthread_mutex_lock(&lock);
-    *held = find_image(key);
-    while (wait && !*held && *find_flight(key)) {
-        pthread_cond_wait(&landed, &lock);
-        *held = find_image(key);
-    }
-    if (!*held && !*find_flight(key)) {
-        /* Without memory the key is not listed: another thread may make it as well. */
-        struct flight *flight = malloc(sizeof *flight);
-        if (flight) {
-            flight->key = *key;
-            flight->next = flights;
-            flights = flight;
-        }
-        mine = true;
-    }
-    pthread_mutex_unlock(&lock);
-    return mine;
+    struct flight *flight = calloc(1, sizeof *flight);
+    if (!flight)
+        return;
+    flight->key = *key;
+    flight->next = flights;
+    flights = flight;
 }
 
-void afj_memory_end(const struct afj_digest *key)
+/* Wait until a flight has landed, and fail if it failed. */
+static afdep_status await_flight(struct flight *flight)
+{
+    ++flight->waiters;
+    while (!flight->landed)
+        pthread_cond_wait(&landed, &lock);
+    const afdep_status status = flight->status;
+    if (status != AFDEP_OK)
+        afj_fail(status, "%s", flight->sentence);
+    if (--flight->waiters == 0)
+        free(flight);
+    return status;
+}
+
+afdep_status afj_memory_begin(const struct afj_digest *key, bool wait, bool *mine,
+                              const struct afj_memory_image **held)
+{
+    struct flight *flight = NULL;
+    afdep_status status = AFDEP_OK;
+    *mine = false;
+    pthread_once(&fork_once, watch_forks);
+    pthread_mutex_lock(&lock);
+    do {
+        *held = find_image(key);
+        flight = *held ? NULL : *find_flight(key);
+        if (flight && wait)
+            status = await_flight(flight);
+    } while (flight && wait && status == AFDEP_OK);
+    if (!*held && !flight) {
+        add_flight(key);
+        *mine = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void afj_memory_end(const struct afj_digest *key, afdep_status status)
 {
     pthread_mutex_lock(&lock);
     struct flight **at = find_flight(key);
     struct flight *flight = *at;
-    if (flight)
+    if (flight) {
         *at = flight->next;
-    pthread_cond_broadcast(&landed);
+        flight->landed = true;
+        flight->status = status;
+        if (status != AFDEP_OK)
+            snprintf(flight->sentence, sizeof flight->sentence, "%s", afj_status_sentence());
+        if (flight->waiters == 0)
+            free(flight);
+        pthread_cond_broadcast(&landed);
+    }
     pthread_mutex_unlock(&lock);
-    free(flight);
 }
 
 const struct afj_memory_image *afj_memory_keep(const struct afj_memory_image *image)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/digest.h"
+#include "base/status.h"
 
 /* An image. Never freed, so that whoever got it may keep it. */
 struct afj_memory_image {
@@ -18,12 +19,13 @@ struct afj_memory_image {
     struct afj_memory_image *next;
 };
 
-/* Begin to get the image of a key. True: this thread makes it, and calls afj_memory_end whatever
- * comes of it. False: *held is the image, or NULL if another thread is making it; with `wait` the
- * call returns only when that thread has ended, and then may be true. */
-bool afj_memory_begin(const struct afj_digest *key, bool wait,
-                      const struct afj_memory_image **held);
-void afj_memory_end(const struct afj_digest *key);
+/* Begin to get the image of a key. *mine: this thread makes it, and calls afj_memory_end whatever
+ * comes of it. Otherwise *held is the image, or NULL if another thread is making it and this one was
+ * not to wait. Fails as that thread failed, if it did while this one waited for it. */
+afdep_status afj_memory_begin(const struct afj_digest *key, bool wait, bool *mine,
+                              const struct afj_memory_image **held);
+/* What came of it; a failure takes this thread's sentence along. */
+void afj_memory_end(const struct afj_digest *key, afdep_status status);
 
 /* Keep an image; takes the ownership of `image`. The newest of a key is the one that is found.
  * NULL without memory; the image is then freed. */

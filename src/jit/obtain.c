@@ -52,6 +52,8 @@ void afj_obtain_stats(afdep_cache_stats *stats)
         stats->rejects = counters.rejects;
         stats->store_failures = counters.store_failures;
         stats->lockless = counters.lockless;
+        stats->wait_us = counters.wait_us;
+        stats->lock_timeouts = counters.lock_timeouts;
     }
 }
 
@@ -118,7 +120,7 @@ static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *r
     return held != NULL;
 }
 
-static void put_in_store(const struct afj_wanted *wanted, const struct afj_recipe *recipe,
+static bool put_in_store(const struct afj_wanted *wanted, const struct afj_recipe *recipe,
                          double compile_ms)
 {
     struct afj_store *store = afj_obtain_store();
@@ -138,18 +140,19 @@ static void put_in_store(const struct afj_wanted *wanted, const struct afj_recip
         .compile_ms = compile_ms,
         .lines = lines,
     };
-    if (store)
-        afj_store_put(store, &recipe->key, recipe->text.data, recipe->text.length, wanted->image,
-                      wanted->image_bytes, &facts);
+    return store && afj_store_put(store, &recipe->key, recipe->text.data, recipe->text.length,
+                                  wanted->image, wanted->image_bytes, &facts);
 }
 
+/* *stored: other processes find the image in the cache now. */
 static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_source *source,
                                   const struct afj_recipe *recipe,
-                                  const struct afj_compiler *compiler)
+                                  const struct afj_compiler *compiler, bool *stored)
 {
     const struct afj_program program = {source->files, source->file_count, wanted->arch_used,
                                         wanted->kernel->name};
     struct afj_compiled compiled = {0};
+    *stored = false;
     const double from = now_ms();
     afdep_status status = compiler->compile(&program, &compiled);
     const double ms = now_ms() - from;
@@ -176,7 +179,7 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
         take_image(wanted, held, AFDEP_ORIGIN_COMPILER);
         atomic_fetch_add(&process.compiles, 1);
         atomic_fetch_add(&process.compile_us, (uint64_t)(ms * 1e3));
-        put_in_store(wanted, recipe, ms);
+        *stored = put_in_store(wanted, recipe, ms);
     }
     afj_compiled_finish(&compiled);
     return held ? AFDEP_OK
@@ -204,15 +207,16 @@ static afdep_status find_or_compile(struct afj_wanted *wanted, const struct afj_
     struct afj_store *store = afj_obtain_store();
     struct afj_claim claim;
     struct afj_claim_wait waited = {0};
+    bool stored = true;
     if (!store)
-        return compile_image(wanted, source, recipe, compiler);
+        return compile_image(wanted, source, recipe, compiler, &stored);
     if (wanted->refresh) {
         afj_store_reject(store, &recipe->key);
-        return compile_image(wanted, source, recipe, compiler);
+        return compile_image(wanted, source, recipe, compiler, &stored);
     }
     if (get_from_store(wanted, recipe, compiler))
         return AFDEP_OK;
-    enum afj_claim_answer answer = afj_claim_try(store, &recipe->key, &claim);
+    enum afj_claim_answer answer = afj_claim_try(store, &recipe->key, &waited, &claim);
     while (answer == AFJ_CLAIM_BUSY) {
         if (!wait) {
             *busy = true;
@@ -222,12 +226,12 @@ static afdep_status find_or_compile(struct afj_wanted *wanted, const struct afj_
             break; /* waited long enough: without a claim */
         if (get_from_store(wanted, recipe, compiler))
             return AFDEP_OK;
-        answer = afj_claim_try(store, &recipe->key, &claim);
+        answer = afj_claim_try(store, &recipe->key, &waited, &claim);
     }
     afdep_status status = AFDEP_OK;
     if (answer != AFJ_CLAIM_MINE || !get_from_store(wanted, recipe, compiler))
-        status = compile_image(wanted, source, recipe, compiler);
-    afj_claim_release(&claim);
+        status = compile_image(wanted, source, recipe, compiler, &stored);
+    afj_claim_release(&claim, stored);
     return status;
 }
 
@@ -237,9 +241,11 @@ static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj
                                      const struct afj_compiler *compiler, bool wait, bool *busy)
 {
     const struct afj_memory_image *held = NULL;
+    bool mine = false;
     if (wanted->refresh)
         return find_or_compile(wanted, source, recipe, compiler, wait, busy);
-    if (!afj_memory_begin(&recipe->key, wait, &held)) {
+    AFJ_TRY(afj_memory_begin(&recipe->key, wait, &mine, &held));
+    if (!mine) {
         *busy = held == NULL;
         if (held) {
             take_image(wanted, held, AFDEP_ORIGIN_MEMORY);
@@ -248,7 +254,7 @@ static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj
         return AFDEP_OK;
     }
     const afdep_status status = find_or_compile(wanted, source, recipe, compiler, wait, busy);
-    afj_memory_end(&recipe->key);
+    afj_memory_end(&recipe->key, status);
     return status;
 }
 

@@ -69,4 +69,66 @@ afdep_status afj_recipe_make(const struct afj_plan *plan, const struct afj_plan_
     return AFDEP_OK;
 }
 
+/* Digits up to `end` as a number; 0 if there is anything else, or too much. */
+static uint32_t read_number(const char *at, const char *end)
+{
+    uint64_t number = 0;
+    for (; at < end && *at >= '0' && *at <= '9' && number <= UINT32_MAX; ++at)
+        number = number * 10 + (uint64_t)(*at - '0');
+    return at == end && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static void read_layout(const char *at, const char *end, struct afj_spec *spec)
+{
+    const char *middle = memchr(at, 'A', (size_t)(end - at));
+    if (!middle || end[-1] != 'F' || middle + 1 >= end)
+        return;
+    const uint32_t attention = read_number(at, middle), ffn = read_number(middle + 1, end - 1);
+    spec->attention_ranks = ffn ? attention : 0;
+    spec->ffn_ranks = attention ? ffn : 0;
+}
+
+/* One word "name=value" of a spec. */
+static void read_word(const char *word, const char *end, struct afj_spec *spec)
+{
+    const struct {
+        const char *name;
+        char *text;
+        size_t room;
+        uint32_t *number;
+    } fields[] = {
+        {"device=", spec->device, sizeof spec->device, NULL},
+        {"duty=", spec->duty, sizeof spec->duty, NULL},
+        {"entry=", spec->entry, sizeof spec->entry, NULL},
+        {"shape=", spec->shape, sizeof spec->shape, NULL},
+        {"layout=", spec->layout, sizeof spec->layout, NULL},
+        {"dtype=", spec->dtype, sizeof spec->dtype, NULL},
+        {"hidden=", NULL, 0, &spec->hidden},
+        {"experts=", NULL, 0, &spec->experts},
+        {"top_k=", NULL, 0, &spec->top_k},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i) {
+        const size_t name = strlen(fields[i].name), length = (size_t)(end - word);
+        if (length <= name || memcmp(word, fields[i].name, name) != 0)
+            continue;
+        if (fields[i].number)
+            *fields[i].number = read_number(word + name, end);
+        else if (length - name < fields[i].room)
+            memcpy(fields[i].text, word + name, length - name);
+        if (fields[i].text == spec->layout)
+            read_layout(word + name, end, spec);
+    }
+}
+
+void afj_recipe_read_spec(const char *text, size_t length, struct afj_spec *spec)
+{
+    const char *end = text + length;
+    memset(spec, 0, sizeof *spec);
+    for (const char *word = text; word < end;) {
+        const char *space = memchr(word, ' ', (size_t)(end - word));
+        read_word(word, space ? space : end, spec);
+        word = space ? space + 1 : end;
+    }
+}
+
 void afj_recipe_finish(struct afj_recipe *recipe) { afj_text_finish(&recipe->text); }

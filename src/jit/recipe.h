@@ -18,4 +18,13 @@ afdep_status afj_recipe_make(const struct afj_plan *plan, const struct afj_plan_
                              const char *arch, struct afj_recipe *recipe);
 void afj_recipe_finish(struct afj_recipe *recipe);
 
+/* What the line "spec" of a manifest says. A word that is missing, malformed or too long is "" or
+ * 0.
+ */
+struct afj_spec {
+    char device[8], duty[8], entry[24], shape[8], layout[16], dtype[8];
+    uint32_t attention_ranks, ffn_ranks, hidden, experts, top_k;
+};
+void afj_recipe_read_spec(const char *text, size_t length, struct afj_spec *spec);
+
 #endif

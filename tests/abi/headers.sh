@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# headers.sh: each public header compiles on its own in every standard it promises, without a warning.
+# headers.sh: each public header compiles on its own in every standard it promises, without a warning,
+# and every struct in it is pinned by tests/unit/test_abi.c.
 set -euo pipefail
 source_dir=${AFDEP_SOURCE_DIR:?} build_dir=${AFDEP_BUILD_DIR:?}
 cc=${CC:-cc} cxx=${CXX:-c++}
@@ -19,10 +20,15 @@ int main(void) { afdep_config config = AFDEP_CONFIG_INIT; return (int)config.res
             { echo "$name is not $standard"; exit 1; }
     done
     for standard in c++11 c++20; do
-        "$cxx" -xc++ -std=$standard -Wno-missing-field-initializers "${flags[@]}" - <<<"$program" ||
+        "$cxx" -xc++ -std=$standard "${flags[@]}" - <<<"$program" ||
             { echo "$name is not $standard"; exit 1; }
     done
     count=$((count + 1))
 done
 [[ $count -gt 0 ]] || { echo "no header was found"; exit 1; }
+
+pinned=$source_dir/tests/unit/test_abi.c
+while read -r type; do
+    grep -q "SIZE($type," "$pinned" || { echo "tests/unit/test_abi.c does not pin $type"; exit 1; }
+done < <(sed -nE 's/^typedef struct (afdep_[a-z_]+) \{$/\1/p' "$source_dir"/include/afdep/*.h)
 echo "$count headers"

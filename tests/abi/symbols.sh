@@ -18,6 +18,10 @@ fi
 if [[ -f $build_dir/libafdep-jit.so ]]; then
     nm -D --defined-only "$build_dir/libafdep-jit.so" | awk '$2 == "T" || $2 == "B" || $2 == "D" || $2 == "R" { print $3 }'
 else
+    # Whoever links the archive must not meet names that could be their own.
+    nm -g --defined-only "$build_dir/libafdep-jit.a" | awk 'NF == 3 { print $3 }' |
+        grep -vE '^(afdep|afj)_' >"$work/foreign" &&
+        { echo "names in the archive without a prefix:"; cat "$work/foreign"; exit 1; }
     nm --defined-only "$build_dir/libafdep-jit.a" | awk '$2 == "T" { print $3 }' | grep '^afdep_'
 fi | sed 's/@.*//' | grep -v '^AFDEP_JIT_' | sort -u >"$work/defined"
 if ! diff "$work/declared" "$work/defined"; then

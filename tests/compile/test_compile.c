@@ -1,8 +1,6 @@
-/* test_compile.c: every entry of a few plans goes through both compilers. What NVRTC made of each
- * is recorded in matrix.jsonl in the build folder. */
+/* test_compile.c: every entry of a few plans goes through the host compiler, and those of one plan
+ * through NVRTC for other architectures than matrix.c takes. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/utsname.h>
 
 #include "jit/compiler.h"
@@ -14,22 +12,8 @@ static const uint32_t layouts[][4] = {
     {1, 1, 2048, 8}, {2, 2, 2048, 8}, {3, 1, 2880, 8}, {7, 1, 64, 1}, {1, 64, 16384, 32},
 };
 
-/* One line a kernel: what it is and what it takes. */
-static void record(FILE *file, const afdep_config *c, const struct afj_plan_kernel *k,
-                   const char *arch, const struct afj_compiled *compiled)
-{
-    if (file)
-        fprintf(file,
-                "{\"layout\": \"%uA%uF\", \"hidden\": %u, \"top_k\": %u, \"entry\": \"%s\", "
-                "\"shape\": \"%s\", \"arch\": \"%s\", \"registers\": %u, \"shared_bytes\": %u, "
-                "\"spill_bytes\": %u, \"bytes\": %zu}\n",
-                c->attention_ranks, c->ffn_ranks, c->hidden, c->top_k, k->name,
-                afj_plan_shape_name(k->shape), arch, compiled->registers, compiled->shared_bytes,
-                compiled->spill_bytes, compiled->image_bytes);
-}
-
 static void compile_entries(const struct afj_compiler *compiler, const afdep_config *config,
-                            const char *arch, FILE *records)
+                            const char *arch)
 {
     for (uint32_t role = AFDEP_ROLE_ATTENTION; role <= AFDEP_ROLE_FFN; ++role) {
         const struct afj_plan plan = plan_of(config, role);
@@ -49,28 +33,10 @@ static void compile_entries(const struct afj_compiler *compiler, const afdep_con
             cr_assert_leq(compiled.registers, 65536 / (k->warps * 32));
             if (compiler == &afj_compiler_nvrtc)
                 cr_assert_gt(compiled.registers, 0, "%s reports no registers", k->name);
-            record(records, config, k, arch, &compiled);
             afj_compiled_finish(&compiled);
             afj_source_finish(&source);
         }
     }
-}
-
-Test(compile, a_matrix_of_45_kernels_compiles_with_nvrtc_and_none_spills, .timeout = 200)
-{
-    if (*afj_nvrtc_facts().note)
-        cr_skip_test("NVRTC: %s", afj_nvrtc_facts().note);
-    char path[4096];
-    const char *folder = getenv("AFDEP_BUILD_DIR");
-    snprintf(path, sizeof path, "%s/matrix.jsonl", folder ? folder : "/tmp");
-    FILE *records = fopen(path, "w");
-    cr_assert(records, "cannot write %s", path);
-    for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; ++l) {
-        afdep_config c = config_of(AFDEP_DEVICE_CUDA, layouts[l][0], layouts[l][1], layouts[l][2]);
-        c.top_k = layouts[l][3];
-        compile_entries(&afj_compiler_nvrtc, &c, "sm_90a", records);
-    }
-    fclose(records);
 }
 
 Test(compile, one_plan_compiles_for_every_named_architecture, .timeout = 200)
@@ -78,8 +44,8 @@ Test(compile, one_plan_compiles_for_every_named_architecture, .timeout = 200)
     if (*afj_nvrtc_facts().note)
         cr_skip_test("NVRTC: %s", afj_nvrtc_facts().note);
     const afdep_config c = config_of(AFDEP_DEVICE_CUDA, 2, 2, 2048);
-    compile_entries(&afj_compiler_nvrtc, &c, "sm_90", NULL);
-    compile_entries(&afj_compiler_nvrtc, &c, "sm_100a", NULL);
+    compile_entries(&afj_compiler_nvrtc, &c, "sm_90");
+    compile_entries(&afj_compiler_nvrtc, &c, "sm_100a");
 }
 
 Test(compile, every_entry_compiles_with_the_host_compiler, .timeout = 200)
@@ -89,6 +55,6 @@ Test(compile, every_entry_compiles_with_the_host_compiler, .timeout = 200)
     for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; ++l) {
         afdep_config c = config_of(AFDEP_DEVICE_SIM, layouts[l][0], layouts[l][1], layouts[l][2]);
         c.top_k = layouts[l][3];
-        compile_entries(&afj_compiler_hostcc, &c, machine.machine, NULL);
+        compile_entries(&afj_compiler_hostcc, &c, machine.machine);
     }
 }

@@ -37,7 +37,23 @@ install_package() {
 package_flags() {
     local pc
     pc=$(find "$prefix" -name afdep-jit.pc)
-    PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs afdep-jit
+    PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs "$@" afdep-jit
+}
+
+# The libraries that a program asks the loader for.
+needed_by() {
+    readelf -d "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p'
+}
+
+# A program has the library inside, or asks for it by its SONAME.
+check_linkage() {
+    local wants
+    wants=$(needed_by "$1" | grep '^libafdep' || true)
+    if [[ $kind == shared ]]; then
+        [[ $wants == libafdep-jit.so.0 ]] || { echo "$1 needs '$wants'"; exit 1; }
+    else
+        [[ -z $wants ]] || { echo "$1 needs $wants although the library is static"; exit 1; }
+    fi
 }
 
 # find_package, pkg-config and the installed programs.
@@ -48,17 +64,29 @@ use_package() {
         -DCMAKE_PREFIX_PATH="$prefix"
     quietly cmake --build "$work/consumer"
     "$work/consumer/consumer"
+    check_linkage "$work/consumer/consumer"
 
     if command -v pkg-config >/dev/null; then
-        # shellcheck disable=SC2046 # a list of flags
-        quietly cc -std=c99 -o "$work/by-pkg-config" "$source_dir/tests/package/consumer/consumer.c" \
-            $(package_flags)
-        LD_LIBRARY_PATH=$library_dir "$work/by-pkg-config"
+        local static flags
+        for static in '' --static; do
+            # With the shared library, what --static adds need not be there.
+            [[ $kind == static || -z $static ]] || continue
+            # shellcheck disable=SC2086 # nothing, or one word
+            flags=$(package_flags $static)
+            # shellcheck disable=SC2086 # a list of flags
+            quietly cc -std=c99 -o "$work/by-pkg-config" \
+                "$source_dir/tests/package/consumer/consumer.c" $flags
+            LD_LIBRARY_PATH=$library_dir "$work/by-pkg-config"
+            check_linkage "$work/by-pkg-config"
+        done
     fi
 
     "$prefix/bin/afdep-compile" --version
     "$prefix/bin/afdep-bench" --version
+    [[ -f $prefix/share/man/man1/afdep-compile.1 ]] || { echo "no man page is installed"; exit 1; }
     if [[ $kind == shared ]]; then
+        [[ -L $library_dir/libafdep-jit.so && -L $library_dir/libafdep-jit.so.0 ]] ||
+            { echo "libafdep-jit.so and libafdep-jit.so.0 are not links"; exit 1; }
         [[ $(readelf -d "$library_dir/libafdep-jit.so") == *SONAME*'[libafdep-jit.so.0]'* ]] ||
             { echo "the shared library's SONAME is not libafdep-jit.so.0"; exit 1; }
         AFDEP_BUILD_DIR=$build_dir/tests/shared bash "$source_dir/tests/abi/symbols.sh"
