@@ -100,16 +100,25 @@ static afdep_status replay(struct afj_harness *harness, const struct choice *cho
     return status;
 }
 
-static afdep_status run_graph(struct afj_harness *harness, const struct choice *choice,
+/* Graphs over buffers of their own, with arrays no longer than the tokens need: each replay clears
+ * and fetches them all. */
+static afdep_status run_graph(struct afj_harness *eager, const struct choice *choice,
                               uint32_t tokens, struct afj_dice *dice, struct afj_tally *tally)
 {
-    afdep_graph *graphs[AFDEP_MAX_RANKS];
-    harness->without_origins = false;
-    afj_inputs_set_tokens(&harness->lanes[0], tokens);
-    afdep_status status = afj_harness_capture(harness, GRAPH_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    struct afj_harness harness;
+    afdep_graph *graphs[AFDEP_MAX_RANKS] = {NULL};
+    afdep_status status =
+        afj_harness_create(&harness, &eager->config, NULL, tokens == 0 ? 1 : tokens);
+    if (status == AFDEP_OK) {
+        afj_inputs_set_tokens(&harness.lanes[0], tokens);
+        status = afj_harness_capture(&harness, GRAPH_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    }
     if (status == AFDEP_OK)
-        status = replay(harness, choice, tokens, graphs, dice, tally);
-    afj_harness_drop_graphs(harness, graphs);
+        status = replay(&harness, choice, tokens, graphs, dice, tally);
+    afj_harness_drop_graphs(&harness, graphs);
+    if (status != AFDEP_OK)
+        memcpy(eager->failure, harness.failure, sizeof harness.failure);
+    afj_harness_destroy(&harness);
     return status;
 }
 
