@@ -1,6 +1,8 @@
 /* device.c: the exported device calls: check the arguments, call the kind's table. */
 #include <afdep/device.h>
 
+#include <inttypes.h>
+
 #include "base/status.h"
 #include "device/device.h"
 
@@ -155,6 +157,11 @@ afdep_status afdep_event_elapsed(afdep_event *from, afdep_event *to, double *us)
 
 afdep_status afdep_stream_delay(afdep_device *device, afdep_stream stream, uint32_t us)
 {
+    bool capturing = false;
     AFJ_TRY(enter(device, "device"));
+    AFJ_TRY(device->kind->stream_capturing(device, stream, &capturing));
+    if (capturing)
+        return afj_fail(AFDEP_ERROR_DEVICE,
+                        "the stream is being recorded; a delay of %" PRIu32 " us cannot be", us);
     return device->kind->stream_delay(device, stream, us);
 }
