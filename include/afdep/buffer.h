@@ -63,6 +63,18 @@ AFDEP_API afdep_status afdep_buffer_create(afdep_group *group, const afdep_confi
                                            afdep_buffer **buffers);
 
 /**
+ * The same with a config of each rank, as processes of their own would bring them. They are
+ * compared before anything is made.
+ * @param configs [afdep_group_ranks], borrowed for the call.
+ * @retval AFDEP_ERROR_HANDSHAKE two ranks differ; afdep_last_error names the ranks, the field and
+ *                               both values.
+ * @see docs/design.md section 7
+ */
+AFDEP_API afdep_status afdep_buffer_create_each(afdep_group *group,
+                                                const afdep_config *const *configs,
+                                                afdep_buffer **buffers);
+
+/**
  * Leave the exchange: wait for this rank's streams, then refuse further calls. Collective: every
  * rank closes. A rank whose peers are gone goes straight to afdep_buffer_destroy.
  * @retval AFDEP_ERROR_TIMEOUT an exchange had failed; the buffer is closed all the same.
@@ -92,8 +104,13 @@ typedef struct afdep_counts {
     uint32_t reserved;
     const uint32_t *total;           /**< [1] rows received; 0 after a failed exchange */
     const uint32_t *rows_per_source; /**< [A] rows from each attention rank */
-    const uint32_t *rows_per_expert; /**< [experts / F] routes to each expert of this rank: one row
-                                        counts once for each of its ids here */
+    const uint32_t *rows_per_expert; /**< [local_experts] routes to each expert of this rank: one
+                                        row counts once for each of its ids here */
+    const uint32_t *expert_offsets;  /**< [local_experts + 1] expert-major: where each expert's rows
+                                        begin, and where the last one's padding ends; else NULL */
+    const uint32_t *host; /**< [1 + A + local_experts] total, rows_per_source, rows_per_expert in
+                             host memory, with config.host_counts; else NULL. The total is written
+                             last, so a caller may poll it */
 } afdep_counts;
 
 /**
@@ -106,62 +123,134 @@ typedef struct afdep_counts {
 AFDEP_API afdep_status afdep_buffer_counts(const afdep_buffer *buffer, uint32_t lane,
                                            afdep_counts *counts);
 
+/** An inbox that is read in place: a device pointer, fixed for the buffer's life. */
+typedef struct afdep_view {
+    uint32_t struct_size;
+    uint32_t slots;     /**< rows that the inbox has: A x capacity, or capacity for collect */
+    const void *rows;   /**< slot 0, aligned to 128 bytes */
+    uint64_t row_bytes; /**< from one slot to the next */
+} afdep_view;
+
+/**
+ * Where the rows of a view lie.
+ * @param role AFDEP_ROLE_FFN: rows that receive left, slot s x capacity + t for token t of source
+ *             s, readable from receive until reply. AFDEP_ROLE_ATTENTION: rows that collect left,
+ *             slot t for token t, readable from collect until the next dispatch.
+ * @param view out; set struct_size before the call.
+ * @retval AFDEP_ERROR_ROLE   the rank has no such role.
+ * @retval AFDEP_ERROR_CONFIG the config asks for no such view.
+ */
+AFDEP_API afdep_status afdep_buffer_view(const afdep_buffer *buffer, uint32_t lane, afdep_role role,
+                                         afdep_view *view);
+
+/**
+ * Bytes of a receipt: the routing of up to `tokens` tokens of one rank, in device memory of the
+ * caller.
+ * @retval AFDEP_ERROR_CONFIG a field of the config is out of range.
+ */
+AFDEP_API afdep_status afdep_receipt_bytes(const afdep_config *config, uint32_t tokens,
+                                           uint64_t *bytes);
+
 /** What dispatch sends. Device arrays, borrowed until the stream has run dispatch. */
 typedef struct afdep_dispatch_args {
     uint32_t struct_size;
-    uint32_t lane;        /**< 0 to lanes - 1 */
-    uint32_t tokens;      /**< T, 0 to bucket */
-    uint32_t bucket;      /**< the launch's token ceiling, equal on all ranks; 0: capacity */
-    const void *rows;     /**< [T][hidden] BF16, aligned to 16 bytes; may be NULL if T is 0 */
-    const int32_t *ids;   /**< [T][top_k] expert ids; outside [0, experts): no expert */
+    uint32_t lane;    /**< 0 to lanes - 1 */
+    uint32_t tokens;  /**< T, 0 to bucket; not used with live_tokens */
+    uint32_t bucket;  /**< the launch's token ceiling, equal on all ranks; 0: capacity */
+    const void *rows; /**< [T][hidden] of the dtype, aligned to 16 bytes; may be NULL if T is 0 */
+    const void *ids;  /**< [T][top_k] expert ids of id_bits; outside [0, experts): no expert */
     const float *weights; /**< [T][top_k] */
+    const void *scales;   /**< FP8: [T][ceil(hidden / 128)] FP32 or [T][ceil(hidden / 512)] packed
+                             UE8M0, aligned to 4 bytes; else NULL */
+    const uint32_t *live_tokens; /**< [1] T in device memory, read when dispatch runs; more than the
+                                    bucket counts as the bucket. NULL: `tokens` */
+    void *receipt;     /**< afdep_receipt_bytes, aligned to 16 bytes, or NULL. With ids it keeps the
+                          exchange's ids and weights; with ids NULL the exchange takes them from it
+                          (and the weights from `weights`, if given) */
+    uint32_t ctas;     /**< most CTAs of the launch, at most the plan's; 0: the plan's choice */
+    uint32_t reserved; /**< 0 */
 } afdep_dispatch_args;
 
-/** What receive writes. Device arrays of the caller with room for N = A x bucket rows. */
+/**
+ * What receive writes. Device arrays of the caller with room for N rows: A x bucket, or
+ * expert-major A x bucket x top_k + local_experts x (alignment - 1).
+ * With counts_first, ids, weights, sources and tokens are those of afdep_receive_counts.
+ */
 typedef struct afdep_receive_args {
     uint32_t struct_size;
     uint32_t lane;
-    uint32_t bucket; /**< as in dispatch */
-    uint32_t reserved;
-    void *rows;        /**< [N][hidden] BF16, aligned to 16 bytes */
-    int32_t *ids;      /**< [N][top_k] experts of this rank from 0; -1 elsewhere */
-    float *weights;    /**< [N][top_k] */
+    uint32_t bucket;   /**< as in dispatch */
+    uint32_t ctas;     /**< as in dispatch */
+    void *rows;        /**< [N][hidden] of the dtype, aligned to 16 bytes; view: NULL */
+    void *ids;         /**< [N][top_k] of id_bits: experts of this rank from 0, -1 elsewhere; may be
+                          NULL. Expert-major: [N], the expert of each row, -1 for padding up to the
+                          last row: the m-indices of grouped GEMMs */
+    float *weights;    /**< [N][top_k] as sent; expert-major: [N], 0 for padding; may be NULL */
     uint32_t *sources; /**< [N] attention rank of each row, 0 to A - 1; may be NULL */
     uint32_t *tokens;  /**< [N] token of each row in its source; may be NULL */
+    void *scales;      /**< FP8: [N][...] as in dispatch, aligned to 4 bytes; else NULL */
+    uint32_t *slots;   /**< view: [N] the slot of each row; else NULL */
 } afdep_receive_args;
 
-/** What reply sends back: one row for each row received, in the same order, weights applied. */
+/** What reply sends back: one row for each row received, weights applied. */
 typedef struct afdep_reply_args {
     uint32_t struct_size;
     uint32_t lane;
-    const void *rows; /**< [N][hidden] BF16, aligned to 16 bytes, room for all N rows: kernels may
-                         read, not use, what lies past the last; borrowed until reply has run */
+    const void *rows; /**< [N][hidden] BF16, aligned to 16 bytes, in the order received, room for
+                         all N rows: kernels may read, not use, what lies past the last; borrowed
+                         until reply has run. Expert-major: the rows of one token are summed in
+                         the order of its choices, in FP32, rounded once */
+    const float *weights;   /**< with config.reply_weights: [rows received][top_k], in the order
+                               received by (source, token), summed over FFN ranks by collect; else
+                               NULL */
+    uint32_t ctas;          /**< as in dispatch */
+    uint32_t apply_weights; /**< expert-major: 1 multiplies each row by its received weight */
 } afdep_reply_args;
 
 /** Where collect puts the sums. */
 typedef struct afdep_collect_args {
     uint32_t struct_size;
     uint32_t lane;
-    void *rows; /**< [T][hidden] BF16, aligned to 16 bytes; T as dispatched; NULL if T is 0 */
+    void *rows;        /**< [T][hidden] BF16, aligned to 16 bytes; T as dispatched; NULL if T is 0,
+                          with `fresh`, and with config.collect_view */
+    void **fresh;      /**< out, or NULL: memory for [T][hidden] that this call allocates on the
+                          device; the caller's, free it with afdep_device_free. T is that of the host,
+                          or the bucket with live_tokens. Not in a capture */
+    float *weights;    /**< with config.reply_weights: [T][top_k] sums over FFN ranks; else NULL */
+    uint32_t ctas;     /**< as in dispatch */
+    uint32_t reserved; /**< 0 */
 } afdep_collect_args;
 
 /**
  * Send this attention rank's tokens to the FFN ranks that hold their experts.
- * One kernel launch; allocates nothing, takes no lock. A word of two NaNs that would read as
- * 0xFFFFFFFF travels as 0x7FFF7FFF; nothing else changes.
+ * One kernel launch; allocates nothing, takes no lock. With config.collect_view a second launch
+ * before it clears what the last collect left. A word that would read as 0xFFFFFFFF travels as
+ * other NaNs: two BF16 as 0x7FFF, four E4M3 as 0x7F, a scale or weight as 0x7FFFFFFF; packed scales
+ * and opaque rows travel as they are.
  * @retval AFDEP_ERROR_ROLE    the rank is an FFN rank.
  * @retval AFDEP_ERROR_ORDER   the lane's last dispatch was not collected yet.
  * @retval AFDEP_ERROR_TOKENS  tokens is over bucket, or bucket over capacity.
  * @retval AFDEP_ERROR_TIMEOUT an earlier exchange failed.
+ * @retval AFDEP_ERROR_ROUTES  with AFDEP_CHECK_ROUTES=error: an earlier dispatch had bad routes.
  * @see docs/design.md section 1
  */
 AFDEP_API afdep_status afdep_dispatch(afdep_buffer *buffer, const afdep_dispatch_args *args,
                                       afdep_stream stream);
 
 /**
+ * With config.counts_first: wait for the ids of the exchange, and count them. Rows follow with
+ * afdep_receive. Takes the args of receive, of which rows, scales and slots are not used.
+ * @retval AFDEP_ERROR_CONFIG the config has no counts_first.
+ */
+AFDEP_API afdep_status afdep_receive_counts(afdep_buffer *buffer, const afdep_receive_args *args,
+                                            afdep_stream stream);
+
+/**
  * Take the rows sent to this FFN rank, in (source, token) order.
+ * One kernel launch; three for the expert-major layout.
  * @retval AFDEP_ERROR_ROLE  the rank is an attention rank.
- * @retval AFDEP_ERROR_ORDER the lane's last receive was not replied to yet.
+ * @retval AFDEP_ERROR_ORDER the lane's last receive was not replied to yet, or with counts_first
+ *                           the counts were not received before.
  */
 AFDEP_API afdep_status afdep_receive(afdep_buffer *buffer, const afdep_receive_args *args,
                                      afdep_stream stream);
@@ -187,21 +276,44 @@ AFDEP_API afdep_status afdep_collect(afdep_buffer *buffer, const afdep_collect_a
 typedef struct afdep_scale_args {
     uint32_t struct_size;
     uint32_t lane;
-    const void *rows;     /**< [N][hidden] BF16 as received */
-    const int32_t *ids;   /**< [N][top_k] as received */
-    const float *weights; /**< [N][top_k] as received */
-    void *out;            /**< [N][hidden] BF16; may be `rows` */
+    const void *rows;     /**< as received; view: NULL */
+    const void *ids;      /**< as received */
+    const float *weights; /**< as received */
+    const void *scales;   /**< FP8: as received; else NULL */
+    void *out;            /**< [N][hidden] BF16; may be `rows` if those are BF16 */
+    uint32_t ctas;        /**< as in dispatch */
+    uint32_t reserved;    /**< 0 */
 } afdep_scale_args;
 
 /**
  * Multiply each received row by the sum over its experts here of weight x scale(expert), summed in
  * the order of the ids in FP32, rounded once. scale(e) is 2^((e mod 192) - 96), so a wrong id or
- * weight shows in the result. For tests, benches and first steps; between receive and reply.
+ * weight shows in the result. Expert-major: each row by weight x scale of its one expert.
+ * FP8 rows are multiplied by their scales first, in FP32; of an opaque row, element i is the value
+ * of byte i mod payload_bytes. For tests, benches and first steps; between receive and reply.
  * @retval AFDEP_ERROR_ROLE  the rank is an attention rank.
  * @retval AFDEP_ERROR_ORDER the lane has no received rows.
  */
 AFDEP_API afdep_status afdep_scale(afdep_buffer *buffer, const afdep_scale_args *args,
                                    afdep_stream stream);
+
+/** What AFDEP_CHECK_ROUTES counted on an attention rank since the buffer was created. */
+typedef struct afdep_route_faults {
+    uint32_t struct_size;
+    uint32_t checked;      /**< 1: routes are checked; 0: AFDEP_CHECK_ROUTES is off */
+    uint32_t out_of_range; /**< ids below -1 or from `experts` on */
+    uint32_t repeated;     /**< choices whose expert an earlier choice of the token has */
+    uint32_t nan_weights;  /**< weights of experts in range that are NaN */
+    uint32_t over_bucket;  /**< dispatches whose live_tokens was over the bucket */
+} afdep_route_faults;
+
+/**
+ * Read what was counted. Waits for the rank's device.
+ * @param faults out; set struct_size before the call.
+ * @retval AFDEP_ERROR_ROLE the rank is an FFN rank.
+ */
+AFDEP_API afdep_status afdep_buffer_route_faults(const afdep_buffer *buffer,
+                                                 afdep_route_faults *faults);
 
 #ifdef __cplusplus
 }

@@ -161,6 +161,16 @@ AFDEP_API void afdep_event_destroy(afdep_event *event);
 AFDEP_API afdep_status afdep_event_record(afdep_event *event, afdep_stream stream);
 
 /**
+ * Let what comes into a stream from now on wait for an event, which may be of another stream. While
+ * one of the two streams is being recorded, the other joins the recording: the graph then has
+ * branches, and the recording stream must wait for their ends before its own end.
+ * @param event recorded before; nothing is waited for if it was not.
+ * @retval AFDEP_ERROR_DEVICE the driver refused.
+ */
+AFDEP_API afdep_status afdep_stream_wait(afdep_device *device, afdep_stream stream,
+                                         afdep_event *event);
+
+/**
  * Time between two events that the device has passed. On the sim device the time is the scheduler's
  * own and says nothing about any machine.
  * @param us out, microseconds.

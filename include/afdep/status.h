@@ -36,6 +36,8 @@ extern "C" {
     X(20, AFDEP_ERROR_COMPILE, "a kernel does not compile")                                        \
     X(21, AFDEP_ERROR_LOAD, "the device does not load an image")                                   \
     X(30, AFDEP_ERROR_TIMEOUT, "a peer did not send in time")                                      \
+    X(31, AFDEP_ERROR_HANDSHAKE, "two ranks were created with different settings")                 \
+    X(32, AFDEP_ERROR_ROUTES, "an attention rank dispatched bad routes")                           \
     X(90, AFDEP_ERROR_INTERNAL, "the library broke a rule of its own")
 
 /** A status. `AFDEP_OK` is 0; everything else is a failure. */
