@@ -16,7 +16,19 @@ afdep_status afdep_buffer_create(afdep_group *group, const afdep_config *config,
 {
     AFJ_TRY(enter(group, "group"));
     AFJ_TRY(enter(buffers, "buffers"));
-    return afj_create_buffers(group, config, buffers);
+    const afdep_config *configs[AFDEP_MAX_RANKS];
+    for (uint32_t r = 0; r < AFDEP_MAX_RANKS; ++r)
+        configs[r] = config;
+    return afj_create_buffers(group, configs, buffers);
+}
+
+afdep_status afdep_buffer_create_each(afdep_group *group, const afdep_config *const *configs,
+                                      afdep_buffer **buffers)
+{
+    AFJ_TRY(enter(group, "group"));
+    AFJ_TRY(enter(configs, "configs"));
+    AFJ_TRY(enter(buffers, "buffers"));
+    return afj_create_buffers(group, configs, buffers);
 }
 
 afdep_status afdep_buffer_close(afdep_buffer *buffer)
@@ -39,11 +51,31 @@ afdep_status afdep_buffer_counts(const afdep_buffer *buffer, uint32_t lane, afde
     return afj_expert_counts(buffer, lane, counts);
 }
 
+afdep_status afdep_buffer_view(const afdep_buffer *buffer, uint32_t lane, afdep_role role,
+                               afdep_view *view)
+{
+    AFJ_TRY(enter(buffer, "buffer"));
+    return afj_buffer_view(buffer, lane, (uint32_t)role, view);
+}
+
+afdep_status afdep_buffer_route_faults(const afdep_buffer *buffer, afdep_route_faults *faults)
+{
+    AFJ_TRY(enter(buffer, "buffer"));
+    return afj_source_faults(buffer, faults);
+}
+
 afdep_status afdep_dispatch(afdep_buffer *buffer, const afdep_dispatch_args *args,
                             afdep_stream stream)
 {
     AFJ_TRY(enter(buffer, "buffer"));
     return afj_source_dispatch(buffer, args, stream);
+}
+
+afdep_status afdep_receive_counts(afdep_buffer *buffer, const afdep_receive_args *args,
+                                  afdep_stream stream)
+{
+    AFJ_TRY(enter(buffer, "buffer"));
+    return afj_expert_receive_counts(buffer, args, stream);
 }
 
 afdep_status afdep_receive(afdep_buffer *buffer, const afdep_receive_args *args,

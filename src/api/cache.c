@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/controls.h"
 #include "base/env.h"
 #include "base/sized.h"
 #include "cache/store.h"
@@ -23,6 +24,7 @@ struct build {
     uint32_t plan_count, wanted_count;
     char (*arches)[16]; /* one a deployment */
     const afdep_build_options *options;
+    struct afj_controls controls;
 };
 
 static void report(const struct afj_wanted *wanted, uint32_t done, void *user)
@@ -57,14 +59,10 @@ static void report(const struct afj_wanted *wanted, uint32_t done, void *user)
 static bool is_known(const struct build *build, const struct afj_plan *plan,
                      const struct afj_plan_kernel *kernel, const char *arch)
 {
-    const afdep_config *c = &plan->config.fields;
     for (uint32_t i = 0; i < build->wanted_count; ++i) {
         const struct afj_wanted *w = &build->wanted[i];
-        const afdep_config *d = &w->plan->config.fields;
         if (w->kernel->entry == kernel->entry && w->kernel->shape == kernel->shape &&
-            d->device == c->device && d->attention_ranks == c->attention_ranks &&
-            d->ffn_ranks == c->ffn_ranks && d->hidden == c->hidden && d->dtype == c->dtype &&
-            d->experts == c->experts && d->top_k == c->top_k && strcmp(w->arch, arch) == 0)
+            afj_config_same_kernels(&w->plan->config, &plan->config) && strcmp(w->arch, arch) == 0)
             return true;
     }
     return false;
@@ -77,7 +75,7 @@ static afdep_status add_role(struct build *build, const struct afj_config *confi
     if (build->options->duties && !(build->options->duties & 1u << duty))
         return AFDEP_OK;
     struct afj_plan *plan = &build->plans[build->plan_count++];
-    AFJ_TRY(afj_plan_make(config, role, afj_env_get(AFJ_ENV_SHAPE), plan));
+    AFJ_TRY(afj_plan_make(config, role, &build->controls, plan));
     for (uint32_t k = 0; k < plan->kernel_count; ++k) {
         if (is_known(build, plan, &plan->kernels[k], arch))
             continue;
@@ -136,6 +134,7 @@ afdep_status afdep_cache_build(const afdep_config *configs, uint32_t count,
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     struct build build = {.options = &chosen};
+    AFJ_TRY(afj_controls_read(&build.controls));
     build.plans = calloc((size_t)count * 2, sizeof *build.plans);
     build.wanted = calloc((size_t)count * 2 * AFDEP_MAX_KERNELS, sizeof *build.wanted);
     build.arches = calloc(count, sizeof *build.arches);

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/controls.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "exchange/buffer.h"
+#include "exchange/handshake.h"
 #include "jit/obtain.h"
+#include "jit/source.h"
 #include "net/local.h"
 #include "plan/plan.h"
 
@@ -60,13 +63,12 @@ static afdep_status fit_ctas(const struct afdep_group *group, uint32_t rank,
 }
 
 static afdep_status plan_ranks(const struct afdep_group *group, const struct afj_config *config,
-                               struct rank_plan *ranks)
+                               const struct afj_controls *controls, struct rank_plan *ranks)
 {
     for (uint32_t r = 0; r < group->ranks; ++r) {
         struct afj_config own = *config;
         AFJ_TRY(fit_ctas(group, r, &own));
-        AFJ_TRY(afj_plan_make(&own, afj_config_role(&own, r), afj_env_get(AFJ_ENV_SHAPE),
-                              &ranks[r].plan));
+        AFJ_TRY(afj_plan_make(&own, afj_config_role(&own, r), controls, &ranks[r].plan));
     }
     return AFDEP_OK;
 }
@@ -148,6 +150,8 @@ static afdep_status make_buffers(const struct afdep_group *group, const struct r
     for (uint32_t r = 0; status == AFDEP_OK && r < group->ranks; ++r)
         status = afj_buffer_make(group, r, &ranks[r].plan, &ranks[r].images, &buffers[r]);
     for (uint32_t r = 0; status == AFDEP_OK && r < group->ranks; ++r)
+        buffers[r]->routes_fail = afj_controls_routes_fail();
+    for (uint32_t r = 0; status == AFDEP_OK && r < group->ranks; ++r)
         status = group->devices[r]->kind->synchronize(group->devices[r]);
     if (status == AFDEP_OK) {
         afj_buffer_connect(buffers, group->ranks);
@@ -162,26 +166,82 @@ static afdep_status make_buffers(const struct afdep_group *group, const struct r
     return afj_fail(status, "%s", sentence);
 }
 
-afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *config,
+/* The config of one rank, checked, and fit for the group. */
+static afdep_status read_config(const struct afdep_group *group, uint32_t rank,
+                                const afdep_config *config, struct afj_config *checked)
+{
+    char sentence[1024];
+    const afdep_status status = afj_config_read(config, checked);
+    if (status != AFDEP_OK) {
+        snprintf(sentence, sizeof sentence, "%s", afj_status_sentence());
+        return afj_fail(status, "%s (the config of rank %" PRIu32 ")", sentence, rank);
+    }
+    if (checked->fields.device != group->kind)
+        return afj_fail(AFDEP_ERROR_CONFIG, "device is %" PRIu32 "; the group's is %" PRIu32,
+                        checked->fields.device, group->kind);
+    if (afj_config_ranks(checked) != group->ranks)
+        return afj_fail(AFDEP_ERROR_CONFIG,
+                        "attention_ranks + ffn_ranks - both_ranks is %" PRIu32
+                        "; the group has %" PRIu32 " ranks",
+                        afj_config_ranks(checked), group->ranks);
+    return AFDEP_OK;
+}
+
+/* Ranks may bring a config each: all must say the same as rank 0. */
+static afdep_status shake_hands(const struct afdep_group *group, const afdep_config *const *configs,
+                                const struct afj_controls *controls, struct afj_config *checked)
+{
+    const struct afj_digest templates = afj_source_templates_digest();
+    const char *sim_lanes = afj_env_get(AFJ_ENV_SIM_LANES);
+    struct afj_text first = {0};
+    AFJ_TRY(read_config(group, 0, configs[0], checked));
+    afj_handshake_describe(checked, controls, sim_lanes, &templates, &first);
+    afdep_status status = AFDEP_OK;
+    for (uint32_t r = 1; status == AFDEP_OK && r < group->ranks; ++r) {
+        struct afj_config own;
+        struct afj_text text = {0};
+        if (configs[r] == configs[0])
+            continue;
+        status = read_config(group, r, configs[r], &own);
+        if (status == AFDEP_OK)
+            afj_handshake_describe(&own, controls, sim_lanes, &templates, &text);
+        if (status == AFDEP_OK && (text.failed || first.failed))
+            status = afj_fail(AFDEP_ERROR_MEMORY, "no memory for a handshake");
+        if (status == AFDEP_OK)
+            status = afj_handshake_compare(0, first.data, first.length, r, text.data, text.length);
+        afj_text_finish(&text);
+    }
+    afj_text_finish(&first);
+    return status;
+}
+
+/* Memory cannot be had while a stream is recorded, and what would be recorded is no exchange. */
+static afdep_status check_not_recording(const struct afdep_group *group)
+{
+    for (uint32_t r = 0; r < group->ranks; ++r)
+        if (group->devices[r]->kind->is_recording(group->devices[r]))
+            return afj_fail(AFDEP_ERROR_ORDER,
+                            "a stream of device %" PRId32 " is being recorded; create buffers "
+                            "before a recording begins",
+                            group->devices[r]->ordinal);
+    return AFDEP_OK;
+}
+
+afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *const *configs,
                                 afdep_buffer **buffers)
 {
     struct afj_config checked;
-    AFJ_TRY(afj_config_read(config, &checked));
+    struct afj_controls controls;
     memset(buffers, 0, group->ranks * sizeof *buffers);
-    if (checked.fields.device != group->kind)
-        return afj_fail(AFDEP_ERROR_CONFIG, "device is %" PRIu32 "; the group's is %" PRIu32,
-                        checked.fields.device, group->kind);
-    if (afj_config_ranks(&checked) != group->ranks)
-        return afj_fail(AFDEP_ERROR_CONFIG,
-                        "attention_ranks + ffn_ranks is %" PRIu32 "; the group has %" PRIu32
-                        " ranks",
-                        afj_config_ranks(&checked), group->ranks);
+    AFJ_TRY(afj_controls_read(&controls));
+    AFJ_TRY(shake_hands(group, configs, &controls, &checked));
     AFJ_TRY(check_arch(group, &checked));
+    AFJ_TRY(check_not_recording(group));
     AFJ_TRY(afj_local_check_queues(group, checked.fields.lanes));
     struct rank_plan *ranks = calloc(group->ranks, sizeof *ranks);
     if (!ranks)
         return afj_fail(AFDEP_ERROR_MEMORY, "no memory for %" PRIu32 " plans", group->ranks);
-    afdep_status status = plan_ranks(group, &checked, ranks);
+    afdep_status status = plan_ranks(group, &checked, &controls, ranks);
     if (status == AFDEP_OK)
         status = obtain_images(group, &checked, ranks, false);
     if (status == AFDEP_OK)

@@ -4,8 +4,8 @@
 
 #include <afdep/buffer.h>
 
-/* See afdep_buffer_create. */
-afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *config,
+/* See afdep_buffer_create_each. */
+afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *const *configs,
                                 afdep_buffer **buffers);
 
 #endif

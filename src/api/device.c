@@ -145,6 +145,15 @@ afdep_status afdep_event_record(afdep_event *event, afdep_stream stream)
     return event->kind->event_record(event, stream);
 }
 
+afdep_status afdep_stream_wait(afdep_device *device, afdep_stream stream, afdep_event *event)
+{
+    AFJ_TRY(enter(device, "device"));
+    AFJ_TRY(enter(event, "event"));
+    if (device->kind != event->kind)
+        return afj_fail(AFDEP_ERROR_ARGUMENT, "the event is of another kind of device");
+    return device->kind->stream_wait(device, stream, event);
+}
+
 afdep_status afdep_event_elapsed(afdep_event *from, afdep_event *to, double *us)
 {
     AFJ_TRY(enter(from, "from"));

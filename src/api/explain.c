@@ -6,8 +6,8 @@
 
 #include <afdep/cache.h>
 
+#include "api/controls.h"
 #include "api/entries.h"
-#include "base/env.h"
 #include "base/status.h"
 #include "jit/obtain.h"
 #include "plan/plan.h"
@@ -181,7 +181,9 @@ static afdep_status explain_role(struct afj_store *store, const struct afj_confi
     struct afj_plan plan;
     struct searches searches;
     memset(&searches, 0, sizeof searches);
-    AFJ_TRY(afj_plan_make(config, role, afj_env_get(AFJ_ENV_SHAPE), &plan));
+    struct afj_controls controls;
+    AFJ_TRY(afj_controls_read(&controls));
+    AFJ_TRY(afj_plan_make(config, role, &controls, &plan));
     const afdep_status status = search_for(store, &plan, &searches);
     for (uint32_t i = 0; i < searches.count; i++) {
         if (status == AFDEP_OK)
@@ -214,17 +216,30 @@ afdep_status afdep_cache_explain(const afdep_config *config, uint32_t duties,
 static afdep_status read_config(const struct afj_spec *spec, const char *arch,
                                 struct afj_config *checked)
 {
+    static const uint32_t some_map[65536]; /* kernels depend on whether there is one */
     afdep_config config = AFDEP_CONFIG_INIT;
     const bool sim = strcmp(spec->device, "sim") == 0;
     config.device = sim                                 ? AFDEP_DEVICE_SIM
                     : strcmp(spec->device, "cuda") == 0 ? AFDEP_DEVICE_CUDA
                                                         : 0;
-    config.dtype = strcmp(spec->dtype, "bf16") == 0 ? AFDEP_DTYPE_BF16 : 0;
+    for (uint32_t dtype = AFDEP_DTYPE_BF16; dtype <= AFDEP_DTYPE_OPAQUE; dtype++)
+        config.dtype = strcmp(spec->dtype, afj_plan_dtype_name(dtype)) == 0 ? dtype : config.dtype;
     config.attention_ranks = spec->attention_ranks;
     config.ffn_ranks = spec->ffn_ranks;
     config.hidden = spec->hidden;
     config.experts = spec->experts;
     config.top_k = spec->top_k;
+    config.both_ranks = spec->both_ranks;
+    config.payload_bytes = spec->payload_bytes;
+    config.id_bits = spec->id_bits;
+    config.receive = strcmp(spec->receive, "view") == 0           ? AFDEP_RECEIVE_VIEW
+                     : strcmp(spec->receive, "expert-major") == 0 ? AFDEP_RECEIVE_EXPERT_MAJOR
+                                                                  : AFDEP_RECEIVE_COMPACT;
+    config.counts_first = spec->counts_first;
+    config.host_counts = spec->host_counts;
+    config.reply_weights = spec->reply_weights;
+    config.collect_view = strcmp(spec->entry, "rearm") == 0;
+    config.expert_ranks = spec->mapped ? some_map : NULL;
     config.capacity = 1; /* changes sizes, not kernels */
     config.arch = sim ? NULL : arch;
     return afj_config_read(&config, checked);
@@ -255,8 +270,11 @@ static afdep_status explain_object(const struct afj_scanned *scanned, const stru
     (void)afj_entries_find(scanned->object, "spec", &line);
     afj_recipe_read_spec(line.value, line.value_length, &spec);
     const bool expert = strcmp(spec.duty, "expert") == 0;
+    const struct afj_controls controls = {.shape = "",
+                                          .strict_fences = spec.strict_fences != 0,
+                                          .check_routes = spec.check_routes != 0};
     if (read_config(&spec, arch, &config) != AFDEP_OK ||
-        afj_plan_make(&config, expert ? AFDEP_ROLE_FFN : AFDEP_ROLE_ATTENTION, "", &plan) !=
+        afj_plan_make(&config, expert ? AFDEP_ROLE_FFN : AFDEP_ROLE_ATTENTION, &controls, &plan) !=
             AFDEP_OK)
         return afj_fail(AFDEP_ERROR_LOAD, "%.256s is no kernel of this library: %s", scanned->path,
                         afj_status_sentence());

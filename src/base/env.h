@@ -20,6 +20,11 @@
     X(SIM_LANES, "AFDEP_SIM_LANES", "1",                                                           \
       "1 or 32: fibres that a warp of the sim device is made of; 32 finds missing warp syncs")     \
     X(SHAPE, "AFDEP_SHAPE", "", "few or many: use only that shape of kernels; empty: by bucket")   \
+    X(STRICT_FENCES, "AFDEP_STRICT_FENCES", "0",                                                   \
+      "1: also the fences that the formal memory model asks for; for audits")                      \
+    X(CHECK_ROUTES, "AFDEP_CHECK_ROUTES", "off",                                                   \
+      "off, count or error: count ids out of range, repeated experts and NaN weights; error: "     \
+      "fail the calls after them, too")                                                            \
     X(XDG_CACHE_HOME, "XDG_CACHE_HOME", "", "where caches go, from the desktop standard")          \
     X(HOME, "HOME", "", "the user's home directory")                                               \
     X(TMPDIR, "TMPDIR", "", "where temporary files go")                                            \

@@ -15,19 +15,37 @@ static void add_digest(struct afj_text *text, const char *name, struct afj_diges
     afj_recipe_line(text, name, hex, 32);
 }
 
-/* What the plan decided, in words. */
+/* What the plan decided, in words. Fields that few deployments use are named where they are. */
 static void add_spec(struct afj_text *text, const struct afj_plan *plan,
                      const struct afj_plan_kernel *kernel)
 {
     const afdep_config *c = &plan->config.fields;
     struct afj_text spec = {0};
-    afj_text_printf(&spec,
-                    "device=%s duty=%s entry=%s shape=%s layout=%" PRIu32 "A%" PRIu32
-                    "F domains=1 hidden=%" PRIu32 " dtype=bf16 experts=%" PRIu32 " top_k=%" PRIu32,
+    afj_text_printf(&spec, "device=%s duty=%s entry=%s shape=%s layout=",
                     c->device == AFDEP_DEVICE_SIM ? "sim" : "cuda",
                     afj_plan_duty_name(kernel->duty), kernel->name,
-                    afj_plan_shape_name(kernel->shape), c->attention_ranks, c->ffn_ranks, c->hidden,
-                    c->experts, c->top_k);
+                    afj_plan_shape_name(kernel->shape));
+    if (c->both_ranks && c->both_ranks == c->ffn_ranks && c->both_ranks == c->attention_ranks)
+        afj_text_printf(&spec, "%" PRIu32 "B", c->both_ranks);
+    else
+        afj_text_printf(&spec, "%" PRIu32 "A%" PRIu32 "F", c->attention_ranks, c->ffn_ranks);
+    afj_text_printf(&spec,
+                    " domains=1 hidden=%" PRIu32 " dtype=%s experts=%" PRIu32 " top_k=%" PRIu32,
+                    c->hidden, afj_plan_dtype_name(c->dtype), c->experts, c->top_k);
+    if (c->both_ranks && (c->both_ranks != c->ffn_ranks || c->both_ranks != c->attention_ranks))
+        afj_text_printf(&spec, " both=%" PRIu32, c->both_ranks);
+    if (c->payload_bytes)
+        afj_text_printf(&spec, " payload=%" PRIu32, c->payload_bytes);
+    if (c->id_bits != 32)
+        afj_text_printf(&spec, " ids=%" PRIu32, c->id_bits);
+    if (c->receive != AFDEP_RECEIVE_COMPACT)
+        afj_text_printf(&spec, " receive=%s",
+                        c->receive == AFDEP_RECEIVE_VIEW ? "view" : "expert-major");
+    afj_text_printf(&spec, "%s%s%s%s%s%s", c->counts_first ? " counts_first=1" : "",
+                    c->host_counts ? " host_counts=1" : "",
+                    c->reply_weights ? " reply_weights=1" : "", c->expert_ranks ? " mapped=1" : "",
+                    plan->strict_fences ? " strict_fences=1" : "",
+                    plan->check_routes ? " check_routes=1" : "");
     afj_recipe_line(text, "spec", spec.data ? spec.data : "", spec.length);
     text->failed = text->failed || spec.failed;
     afj_text_finish(&spec);
@@ -81,6 +99,8 @@ static uint32_t read_number(const char *at, const char *end)
 static void read_layout(const char *at, const char *end, struct afj_spec *spec)
 {
     const char *middle = memchr(at, 'A', (size_t)(end - at));
+    if (end[-1] == 'B')
+        spec->attention_ranks = spec->ffn_ranks = spec->both_ranks = read_number(at, end - 1);
     if (!middle || end[-1] != 'F' || middle + 1 >= end)
         return;
     const uint32_t attention = read_number(at, middle), ffn = read_number(middle + 1, end - 1);
@@ -106,6 +126,16 @@ static void read_word(const char *word, const char *end, struct afj_spec *spec)
         {"hidden=", NULL, 0, &spec->hidden},
         {"experts=", NULL, 0, &spec->experts},
         {"top_k=", NULL, 0, &spec->top_k},
+        {"both=", NULL, 0, &spec->both_ranks},
+        {"payload=", NULL, 0, &spec->payload_bytes},
+        {"ids=", NULL, 0, &spec->id_bits},
+        {"receive=", spec->receive, sizeof spec->receive, NULL},
+        {"counts_first=", NULL, 0, &spec->counts_first},
+        {"host_counts=", NULL, 0, &spec->host_counts},
+        {"reply_weights=", NULL, 0, &spec->reply_weights},
+        {"mapped=", NULL, 0, &spec->mapped},
+        {"strict_fences=", NULL, 0, &spec->strict_fences},
+        {"check_routes=", NULL, 0, &spec->check_routes},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i) {
         const size_t name = strlen(fields[i].name), length = (size_t)(end - word);

@@ -22,8 +22,11 @@ void afj_recipe_finish(struct afj_recipe *recipe);
  * 0.
  */
 struct afj_spec {
-    char device[8], duty[8], entry[24], shape[8], layout[16], dtype[8];
-    uint32_t attention_ranks, ffn_ranks, hidden, experts, top_k;
+    char device[8], duty[8], entry[24], shape[8], layout[16], dtype[12];
+    char receive[16];
+    uint32_t attention_ranks, ffn_ranks, both_ranks, hidden, experts, top_k;
+    uint32_t payload_bytes, id_bits;
+    uint32_t counts_first, host_counts, reply_weights, mapped, strict_fences, check_routes;
 };
 void afj_recipe_read_spec(const char *text, size_t length, struct afj_spec *spec);
 

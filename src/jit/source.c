@@ -45,16 +45,30 @@ void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_ker
                     c->ffn_ranks);
     add_constant(text, word, "kAttentionRanks", c->attention_ranks, "ranks that hold tokens");
     add_constant(text, "int", "kFfnRanks", c->ffn_ranks, "ranks that hold experts");
+    add_constant(text, word, "kFirstAttention", afj_config_attention_rank(&plan->config, 0),
+                 "rank of the first that holds tokens");
     add_constant(text, word, "kExperts", c->experts, "experts of the layer");
-    add_constant(text, word, "kExpertsPerRank", afj_config_experts_per_rank(&plan->config),
-                 "experts of one FFN rank");
+    add_constant(text, "bool", "kMappedExperts", c->expert_ranks != NULL, "a table says where");
+    add_constant(text, word, "kLeastExperts", c->experts / c->ffn_ranks, "experts of an FFN rank");
+    add_constant(text, word, "kLongerRanks", c->experts % c->ffn_ranks, "ranks with one more");
     add_constant(text, "int", "kTopK", c->top_k, "experts a token");
+    add_constant(text, "int", "kIdWords", c->id_bits / 32, "32-bit words of a caller's id");
     add_constant(text, word, "kHidden", c->hidden, "elements a row");
-    add_constant(text, word, "kRowVecs", c->hidden * 2 / 16, "16-byte vectors a row");
-    add_constant(text, word, "kMetaAt", plan->regions.meta_at, "bytes before a slot's ids");
-    add_constant(text, word, "kRowStride", plan->regions.row_bytes, "bytes a row slot");
-    add_constant(text, word, "kReplyStride", plan->regions.reply_bytes, "bytes a reply slot");
+    add_constant(text, word, "kDtype", c->dtype, "BF16, FP8, FP8 with UE8M0 scales, opaque");
+    add_constant(text, word, "kReceive", c->receive, "compact, view, expert-major");
+    add_constant(text, "bool", "kCountsFirst", c->counts_first, "ids go ahead of rows");
+    add_constant(text, "bool", "kHostCounts", c->host_counts, "counts go to host memory, too");
+    add_constant(text, "bool", "kReplyWeights", c->reply_weights, "replies carry weights");
+    add_constant(text, "bool", "kStrictFences", plan->strict_fences, "fences of the formal model");
+    add_constant(text, "bool", "kCheckRoutes", plan->check_routes, "bad routes are counted");
+    add_constant(text, word, "kPayloadVecs", plan->regions.row_bytes / 16,
+                 "16-byte vectors of a dispatched row");
+    add_constant(text, "int", "kScaleWords", plan->regions.scale_words, "words of its scales");
+    add_constant(text, "int", "kScaleEscapes", plan->regions.scale_escapes, "escapes of these");
+    add_constant(text, "int", "kRowEscapes", plan->regions.row_escapes, "escapes of the row");
+    add_constant(text, word, "kMetaStride", plan->regions.meta_bytes, "bytes of its meta words");
     add_constant(text, word, "kWarps", kernel->warps, "warps a CTA");
+    add_constant(text, word, "kRowVecs", kernel->row_vecs, "16-byte vectors of a row moved here");
     add_constant(text, word, "kWarpsPerRow", kernel->warps_per_row, "warps that share a row");
     add_constant(text, word, "kShareVecs", kernel->share_vecs, "vectors of a share");
     add_constant(text, word, "kPieces", kernel->pieces, "pieces of a share");

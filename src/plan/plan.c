@@ -1,6 +1,7 @@
 /* plan.c: what a rank does: its duties, its kernels, and every number in them. Pure arithmetic. */
 #include "plan/plan.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "wire/args.h"
@@ -41,16 +42,40 @@ struct kind {
     uint32_t duty;
 };
 static const struct kind kinds[] = {
+    {AFJ_ENTRY_REARM, AFJ_SHAPE_MANY, "rearm", AFDEP_DUTY_SOURCE},
     {AFJ_ENTRY_DISPATCH, AFJ_SHAPE_FEW, "dispatch", AFDEP_DUTY_SOURCE},
     {AFJ_ENTRY_DISPATCH, AFJ_SHAPE_MANY, "dispatch", AFDEP_DUTY_SOURCE},
     {AFJ_ENTRY_COLLECT, AFJ_SHAPE_FEW, "collect", AFDEP_DUTY_SOURCE},
     {AFJ_ENTRY_COLLECT, AFJ_SHAPE_MANY, "collect", AFDEP_DUTY_SOURCE},
     {AFJ_ENTRY_RECEIVE, AFJ_SHAPE_FEW, "receive_few", AFDEP_DUTY_EXPERT},
     {AFJ_ENTRY_RECEIVE, AFJ_SHAPE_MANY, "receive", AFDEP_DUTY_EXPERT},
+    {AFJ_ENTRY_COUNTS, AFJ_SHAPE_MANY, "counts", AFDEP_DUTY_EXPERT},
+    {AFJ_ENTRY_ARRANGE, AFJ_SHAPE_MANY, "arrange", AFDEP_DUTY_EXPERT},
+    {AFJ_ENTRY_PLACE, AFJ_SHAPE_FEW, "place", AFDEP_DUTY_EXPERT},
+    {AFJ_ENTRY_PLACE, AFJ_SHAPE_MANY, "place", AFDEP_DUTY_EXPERT},
     {AFJ_ENTRY_REPLY, AFJ_SHAPE_FEW, "reply", AFDEP_DUTY_EXPERT},
     {AFJ_ENTRY_REPLY, AFJ_SHAPE_MANY, "reply", AFDEP_DUTY_EXPERT},
     {AFJ_ENTRY_SCALE, AFJ_SHAPE_MANY, "scale", AFDEP_DUTY_EXPERT},
 };
+
+/* Whether a rank of this config makes use of an entry. */
+static bool has_entry(const afdep_config *c, enum afj_entry entry)
+{
+    const bool grouped = c->receive == AFDEP_RECEIVE_EXPERT_MAJOR;
+    switch (entry) {
+    case AFJ_ENTRY_REARM:
+        return c->collect_view != 0;
+    case AFJ_ENTRY_RECEIVE:
+        return !grouped && !c->counts_first;
+    case AFJ_ENTRY_COUNTS:
+    case AFJ_ENTRY_PLACE:
+        return grouped || c->counts_first;
+    case AFJ_ENTRY_ARRANGE:
+        return grouped;
+    default:
+        return true;
+    }
+}
 
 static uint32_t divide_up(uint32_t value, uint32_t by) { return (value + by - 1) / by; }
 
@@ -61,6 +86,8 @@ static size_t arguments_bytes(const struct afj_plan *plan, enum afj_entry entry)
 {
     const afdep_config *c = &plan->config.fields;
     switch (entry) {
+    case AFJ_ENTRY_REARM:
+        return sizeof(struct afj_rearm_args);
     case AFJ_ENTRY_DISPATCH:
         return offsetof(struct afj_dispatch_args, peers) + c->ffn_ranks * sizeof(uint64_t);
     case AFJ_ENTRY_REPLY:
@@ -68,25 +95,46 @@ static size_t arguments_bytes(const struct afj_plan *plan, enum afj_entry entry)
     case AFJ_ENTRY_COLLECT:
         return sizeof(struct afj_collect_args);
     case AFJ_ENTRY_RECEIVE:
+    case AFJ_ENTRY_COUNTS:
+    case AFJ_ENTRY_ARRANGE:
+    case AFJ_ENTRY_PLACE:
         return sizeof(struct afj_receive_args);
     case AFJ_ENTRY_SCALE:
-    case AFJ_ENTRY_COUNT:
         break;
     }
     return sizeof(struct afj_scale_args);
 }
 
-/* Divide a row: into shares, one a warp, and a share into pieces that fit in registers. */
+/* Bytes of the rows that an entry moves: as dispatched, or as replied. */
+static uint64_t row_bytes(const struct afj_plan *plan, enum afj_entry entry)
+{
+    switch (entry) {
+    case AFJ_ENTRY_DISPATCH:
+    case AFJ_ENTRY_RECEIVE:
+    case AFJ_ENTRY_PLACE:
+        return plan->regions.row_bytes;
+    default:
+        return plan->regions.reply_bytes;
+    }
+}
+
+/* Divide a row: into shares, one a warp, and a share into pieces that fit in registers. Escape
+ * words are those of 32 vectors, so shares of opaque rows begin at a multiple of them. */
 static void divide_row(const struct afj_plan *plan, struct afj_plan_kernel *k)
 {
     const struct target *target = target_of(plan);
-    const uint32_t row_vecs = plan->config.fields.hidden * 2 / VEC_BYTES;
+    const bool sums = k->entry == AFJ_ENTRY_COLLECT ||
+                      (k->entry == AFJ_ENTRY_REPLY &&
+                       plan->config.fields.receive == AFDEP_RECEIVE_EXPERT_MAJOR);
     uint32_t shares = 1;
-    if (k->shape == AFJ_SHAPE_FEW && row_vecs >= 2 * LANES)
-        shares = least(FEW_WARPS_PER_ROW, row_vecs / LANES);
-    uint32_t held = k->entry == AFJ_ENTRY_COLLECT ? target->sum_vecs : target->move_vecs;
-    k->warps_per_row = shares;
-    k->share_vecs = divide_up(row_vecs, shares);
+    k->row_vecs = (uint32_t)(row_bytes(plan, k->entry) / VEC_BYTES);
+    if (k->shape == AFJ_SHAPE_FEW && k->row_vecs >= 2 * LANES)
+        shares = least(FEW_WARPS_PER_ROW, k->row_vecs / LANES);
+    uint32_t held = sums ? target->sum_vecs : target->move_vecs;
+    k->share_vecs = divide_up(k->row_vecs, shares);
+    if (plan->regions.row_escapes && shares > 1)
+        k->share_vecs = divide_up(k->share_vecs, LANES) * LANES;
+    k->warps_per_row = divide_up(k->row_vecs, k->share_vecs);
     k->pieces = divide_up(k->share_vecs, held * LANES);
     k->piece_vecs = divide_up(k->share_vecs, k->pieces);
     if (k->pieces > 1)
@@ -107,7 +155,8 @@ static uint64_t items_of(const struct afj_plan *plan, const struct afj_plan_kern
 {
     const uint64_t shares = shares_of(plan, k, bucket);
     if (k->entry == AFJ_ENTRY_DISPATCH)
-        return shares + afj_regions_groups(bucket);
+        return shares + afj_regions_groups(bucket) +
+               (plan->config.fields.counts_first ? bucket : 0);
     return k->entry == AFJ_ENTRY_REPLY ? shares + 1 : shares;
 }
 
@@ -175,18 +224,23 @@ static void share_buckets(struct afj_plan *plan, const char *force)
     }
 }
 
-afdep_status afj_plan_make(const struct afj_config *config, uint32_t role, const char *force,
-                           struct afj_plan *plan)
+afdep_status afj_plan_make(const struct afj_config *config, uint32_t role,
+                           const struct afj_controls *controls, struct afj_plan *plan)
 {
+    const char *force = controls->shape;
     memset(plan, 0, sizeof *plan);
     plan->config = *config;
     plan->role = role;
+    plan->strict_fences = controls->strict_fences;
+    plan->check_routes = controls->check_routes;
     plan->regions = afj_regions_of(config);
     plan->state = afj_state_layout_of(config, role);
-    const uint32_t duty = role == AFDEP_ROLE_FFN ? AFDEP_DUTY_EXPERT : AFDEP_DUTY_SOURCE;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
-        if (kinds[i].duty == duty)
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+        const uint32_t needs =
+            kinds[i].duty == AFDEP_DUTY_EXPERT ? AFDEP_ROLE_FFN : AFDEP_ROLE_ATTENTION;
+        if ((role & needs) && has_entry(&config->fields, kinds[i].entry))
             add_kernel(plan, &kinds[i]);
+    }
     if (*force && strcmp(force, "few") != 0 && strcmp(force, "many") != 0)
         return afj_fail(AFDEP_ERROR_CONFIG, "AFDEP_SHAPE is \"%.32s\"; it must be few or many",
                         force);
@@ -215,18 +269,50 @@ uint32_t afj_plan_ctas(const struct afj_plan *plan, const struct afj_plan_kernel
     return wanted < kernel->max_ctas ? (uint32_t)wanted : kernel->max_ctas;
 }
 
+uint32_t afj_plan_most_ctas(const struct afj_plan *plan)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < plan->kernel_count; ++i) {
+        const struct afj_plan_kernel *k = &plan->kernels[i];
+        const uint32_t ctas = k->bucket_to ? afj_plan_ctas(plan, k, k->bucket_to) : 0;
+        most = ctas > most ? ctas : most;
+    }
+    return most;
+}
+
 uint32_t afj_plan_shared_bytes(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
                                uint32_t bucket)
 {
-    if (kernel->entry != AFJ_ENTRY_RECEIVE || kernel->shape != AFJ_SHAPE_MANY)
-        return 0;
     const uint32_t words = plan->config.fields.attention_ranks * afj_regions_groups(bucket);
-    return (2 * words + kernel->warps) * (uint32_t)sizeof(uint32_t);
+    const uint32_t experts = plan->config.most_local_experts;
+    switch (kernel->entry) {
+    case AFJ_ENTRY_RECEIVE:
+        if (kernel->shape == AFJ_SHAPE_FEW)
+            return 0;
+        return (2 * words + kernel->warps) * (uint32_t)sizeof(uint32_t);
+    case AFJ_ENTRY_COUNTS:
+        return (2 * words + kernel->warps) * (uint32_t)sizeof(uint32_t);
+    case AFJ_ENTRY_ARRANGE:
+        return (2 * experts + 1) * (uint32_t)sizeof(uint32_t);
+    default:
+        return 0;
+    }
 }
 
 const char *afj_plan_shape_name(enum afj_shape shape)
 {
     return shape == AFJ_SHAPE_FEW ? "few" : "many";
+}
+
+const char *afj_plan_dtype_name(uint32_t dtype)
+{
+    static const char *const names[] = {
+        [AFDEP_DTYPE_BF16] = "bf16",
+        [AFDEP_DTYPE_FP8] = "fp8",
+        [AFDEP_DTYPE_FP8_UE8M0] = "fp8-ue8m0",
+        [AFDEP_DTYPE_OPAQUE] = "opaque",
+    };
+    return dtype < sizeof names / sizeof *names && names[dtype] ? names[dtype] : "unknown";
 }
 
 const char *afj_plan_duty_name(uint32_t duty)

@@ -42,7 +42,10 @@ AFJ_ENTRY(receive_few, afj_receive_args)
         const Slot slot = slot_of(args, index / bucket, index % bucket);
         const uint32_t dead = scanned ? 0 : load_dead(args.call);
         Arrival arrival;
-        peek_row(arrival, slot, part);
+        Head head;
+        peek_row(arrival, slot, part, span_of(part, 0));
+        if (part == 0)
+            peek_words(head, kHeadWords, slot.meta);
 
         if (!scanned) {
             words.each([&](int i, uint32_t &word) {
@@ -57,9 +60,12 @@ AFJ_ENTRY(receive_few, afj_receive_args)
                 const uint32_t source = (uint32_t)i / groups, group = (uint32_t)i % groups;
                 if (source < kAttentionRanks)
                     word = within_bucket(wait.word(word, route_word(args, source, group),
-                                                   AFJ_PHASE_RECEIVE_ROUTE, kFfnRanks + source),
+                                                   AFJ_PHASE_RECEIVE_ROUTE,
+                                                   kFirstAttention + source),
                                          group, bucket);
             });
+            if (kStrictFences)
+                fence_system(); // acquires what each source fenced before its route words
             before = bits_before(words, &rows);
             scanned = true;
         }
@@ -69,7 +75,8 @@ AFJ_ENTRY(receive_few, afj_receive_args)
         const uint32_t word = words.take((int)word_index);
         if (word >> bit & 1) {
             const uint32_t rank_in_word = (uint32_t)count_bits(word & ((1u << bit) - 1));
-            take_row(args, arrival, slot, part, before.take((int)word_index) + rank_in_word, wait);
+            take_row(args, arrival, head, slot, part,
+                     before.take((int)word_index) + rank_in_word, wait);
         }
     }
     if (warp_in_grid() == 0) {
@@ -78,4 +85,5 @@ AFJ_ENTRY(receive_few, afj_receive_args)
         count_sources(args, words, groups);
     }
     withdraw_count(args, wait, false);
+    publish_to_host(args);
 }

@@ -72,6 +72,8 @@ AFJ_DEVICE void fence_system() { sim->fence(); }
 
 AFJ_DEVICE void add_relaxed(uint32_t *p, uint32_t v) { *p += v; }
 
+AFJ_DEVICE uint32_t add_and_fetch_relaxed(uint32_t *p, uint32_t v) { return *p += v; }
+
 AFJ_DEVICE uint32_t exchange_relaxed(uint32_t *p, uint32_t v)
 {
     uint32_t old = *p;
@@ -131,6 +133,11 @@ AFJ_DEVICE uint32_t warp_sum(uint32_t v)
     return fold(gather("warp_sum", v), kLanes, [](uint32_t a, uint32_t w, int) { return a + w; });
 }
 AFJ_DEVICE uint32_t warp_take(uint32_t v, int from) { return gather("warp_take", v).values[from]; }
+AFJ_DEVICE uint32_t warp_alike(uint32_t v)
+{
+    return fold(gather("warp_alike", v), kLanes,
+                [v](uint32_t a, uint32_t w, int i) { return a | (uint32_t)(w == v) << i; });
+}
 AFJ_DEVICE uint32_t warp_sum_before(uint32_t v)
 {
     return fold(gather("warp_sum_before", v), lane(),
@@ -139,6 +146,8 @@ AFJ_DEVICE uint32_t warp_sum_before(uint32_t v)
 
 AFJ_DEVICE bool cta_any(bool vote) { return sim->barrier(vote ? 1u : 0u) != 0; }
 AFJ_DEVICE uint32_t *cta_shared() { return static_cast<uint32_t *>(sim->shared()); }
+
+AFJ_DEVICE void add_shared(uint32_t *p, uint32_t v) { *p += v; }
 
 AFJ_DEVICE int count_bits(uint32_t v) { return __builtin_popcount(v); }
 AFJ_DEVICE int lowest_bit(uint32_t v) { return __builtin_ffs((int)v) - 1; }

@@ -1,13 +1,16 @@
-// inbox.cuh: one row out of an FFN rank's inbox and into the caller's arrays, for both receives.
+// inbox.cuh: rows out of an FFN rank's inbox and into the caller's arrays, for all that receive.
 #ifndef AFJ_PRIM_INBOX_CUH
 #define AFJ_PRIM_INBOX_CUH
 
-#include "prim/piece.cuh"
+#include "prim/meta.cuh"
 #include "prim/route.cuh"
+
+// Values of kReceive.
+constexpr uint32_t kCompact = 1, kView = 2, kExpertMajor = 3;
 
 // A slot of the inbox: what source `source` sent for its token `token`.
 struct Slot {
-    uint32_t source, token;
+    uint32_t source, token, index;
     Vec *row;
     uint32_t *meta;
 };
@@ -15,73 +18,123 @@ struct Slot {
 AFJ_DEVICE Slot slot_of(const afj_receive_args &args, uint32_t source, uint32_t token)
 {
     const uint64_t index = (uint64_t)source * args.call.capacity + token;
-    const uint64_t address = args.inbox + index * kRowStride;
-    return {source, token, at<Vec>(address), at<uint32_t>(address + kMetaAt)};
+    return {source, token, (uint32_t)index, at<Vec>(args.inbox) + index * kRowVecs,
+            at<uint32_t>(args.metas + index * kMetaStride)};
 }
-
-// Ids, then weights, as they travel.
-typedef Slots<uint32_t, 2 * kTopK> Meta;
 
 // What a warp holds of its share before it knows whether the row comes.
 struct Arrival {
     Piece piece;
-    Meta meta;
+    Escapes escapes;
+    Tail tail;
 };
 
-// Issue the loads of a share's first piece, and of ids and weights with the first share.
-AFJ_DEVICE void peek_row(Arrival &arrival, const Slot &slot, uint32_t part)
+// Issue the loads of a piece of a share, and of the scales with the first share.
+AFJ_DEVICE void peek_row(Arrival &arrival, const Slot &slot, uint32_t part, Span span)
 {
-    peek_piece(arrival.piece, span_of(part, 0), slot.row);
-    if (part == 0)
-        arrival.meta.each([&](int i, uint32_t &word) { word = load_relaxed(&slot.meta[i]); });
+    peek_piece(arrival.piece, span, slot.row);
+    if (kOpaque)
+        peek_words(arrival.escapes, escapes_of(span), slot.meta + escapes_at(span));
+    if (kTailWords > 0 && part == 0 && span.first == 0)
+        peek_words(arrival.tail, kTailWords, slot.meta + kScalesAt);
 }
 
-AFJ_DEVICE void take_meta(const afj_receive_args &args, Meta &meta, const Slot &slot, uint64_t row,
-                          Wait &wait)
+// Take one share of a row that is on its way; the first piece was asked for before. Calls
+// store(span, piece) for each piece of what leaves the inbox.
+template <class F>
+AFJ_DEVICE void take_payload(Arrival &arrival, const Slot &slot, uint32_t part, Wait &wait, F store)
 {
-    meta.each([&](int i, uint32_t &word) {
-        while (word == AFJ_EMPTY_WORD) {
-            if (wait.give_up(AFJ_PHASE_RECEIVE_ROW, kFfnRanks + slot.source, slot.token)) {
-                word = i < kTopK ? 0 : AFJ_CANONICAL_F32;
-                break;
-            }
-            word = load_relaxed(&slot.meta[i]);
+    const uint32_t peer = kFirstAttention + slot.source;
+    for (uint32_t c = 0; c < kPieces; ++c) {
+        const Span span = span_of(part, c);
+        if (c > 0) {
+            peek_piece(arrival.piece, span, slot.row);
+            if (kOpaque)
+                peek_words(arrival.escapes, escapes_of(span), slot.meta + escapes_at(span));
         }
-        if (!wait.over())
-            store_relaxed(&slot.meta[i], AFJ_EMPTY_WORD);
-        if (i < kTopK) {
-            const int32_t expert = local_of_wire(word, args.call.rank);
-            store_own(at<int32_t>(args.ids) + row * kTopK + i, expert);
-            if (expert >= 0)
-                add_relaxed(at<uint32_t>(args.rows_per_expert) + expert, 1);
-        } else {
-            store_own(at<uint32_t>(args.weights) + row * kTopK + (i - kTopK), word);
+        if (kReceive == kView) {
+            await_piece(arrival.piece, span, slot.row, wait, AFJ_PHASE_RECEIVE_ROW, peer,
+                        slot.token, [](uint32_t, Vec &) {});
+            continue;
         }
+        take_piece(arrival.piece, span, slot.row, wait, AFJ_PHASE_RECEIVE_ROW, peer, slot.token);
+        if (kOpaque) {
+            take_words(
+                arrival.escapes, escapes_of(span), slot.meta + escapes_at(span), wait,
+                AFJ_PHASE_RECEIVE_ROW, peer, slot.token, [](int) { return 0u; },
+                [](int, uint32_t) {});
+            unescape_piece(arrival.piece, span, arrival.escapes);
+        }
+        store(span, arrival.piece);
+    }
+}
+
+// Take the scales of a row, once. They are valid in `arrival.tail` afterwards.
+AFJ_DEVICE void take_scales(Arrival &arrival, const Slot &slot, Wait &wait)
+{
+    if (kTailWords == 0)
+        return;
+    take_words(
+        arrival.tail, kTailWords, slot.meta + kScalesAt, wait, AFJ_PHASE_RECEIVE_ROW,
+        kFirstAttention + slot.source, slot.token,
+        [](int i) { return i < kScaleWords ? AFJ_CANONICAL_F32 : 0u; }, [](int, uint32_t) {});
+    if (kScaleEscapes > 0)
+        unescape_scales(arrival.tail);
+}
+
+AFJ_DEVICE void store_scales(const afj_receive_args &args, Arrival &arrival, uint64_t row)
+{
+    arrival.tail.each([&](int i, uint32_t &word) {
+        if (i < kScaleWords)
+            store_own(at<uint32_t>(args.scales) + row * kScaleWords + i, word);
     });
 }
 
-// Take one share of a row that is on its way and make it row `row` of the output.
-AFJ_DEVICE void take_row(const afj_receive_args &args, Arrival &arrival, const Slot &slot,
-                         uint32_t part, uint64_t row, Wait &wait)
+// The expert among those of this rank, from 0; -1 if it is not one of them.
+AFJ_DEVICE int32_t local_of_wire(const afj_receive_args &args, uint32_t wire)
 {
-    Vec *out = at<Vec>(args.rows) + row * kRowVecs;
-    for (uint32_t c = 0; c < kPieces; ++c) {
-        const Span span = span_of(part, c);
-        if (c > 0)
-            peek_piece(arrival.piece, span, slot.row);
-        take_piece(arrival.piece, span, slot.row, wait, AFJ_PHASE_RECEIVE_ROW,
-                   kFfnRanks + slot.source, slot.token);
-        store_piece(arrival.piece, span, out);
+    if (wire == 0 || wire > kExperts)
+        return -1;
+    if (kMappedExperts) {
+        const uint32_t owner = load_input(at<uint32_t>(args.owners) + wire - 1);
+        return owner >> 16 == args.call.rank ? (int32_t)(owner & 0xFFFFu) : -1;
     }
-    if (part != 0)
-        return;
-    take_meta(args, arrival.meta, slot, row, wait);
+    const uint32_t local = wire - 1 - args.first_expert;
+    return local < args.local_experts ? (int32_t)local : -1;
+}
+
+// Take the ids and weights of a row, count its routes, and note where the row comes from.
+AFJ_DEVICE void take_head(const afj_receive_args &args, Head &head, const Slot &slot, uint64_t row,
+                          Wait &wait)
+{
+    take_words(
+        head, kHeadWords, slot.meta, wait, AFJ_PHASE_RECEIVE_ROW, kFirstAttention + slot.source,
+        slot.token, [](int i) { return i < kTopK ? 0u : AFJ_CANONICAL_F32; },
+        [&](int i, uint32_t word) {
+            const uint64_t choice = row * kTopK + (uint64_t)(i < kTopK ? i : i - kTopK);
+            if (i >= kTopK) {
+                if (kReceive == kExpertMajor)
+                    store_own(at<uint32_t>(args.hit_weights) + choice, word);
+                else if (args.weights)
+                    store_own(at<uint32_t>(args.weights) + choice, word);
+                return;
+            }
+            const int32_t expert = local_of_wire(args, word);
+            if (kReceive == kExpertMajor)
+                store_own(at<uint32_t>(args.choices) + choice, (uint32_t)expert);
+            else if (args.ids)
+                store_id(args.ids, choice, expert);
+            if (expert >= 0)
+                add_relaxed(at<uint32_t>(args.rows_per_expert) + expert, 1);
+        });
     if (lane() == 0) {
         store_own(at<uint32_t>(args.origins) + 2 * row, slot.source);
         store_own(at<uint32_t>(args.origins) + 2 * row + 1, slot.token);
-        if (args.sources)
+        if (kReceive == kView && args.slots)
+            store_own(at<uint32_t>(args.slots) + row, slot.index);
+        if (kReceive != kExpertMajor && args.sources)
             store_own(at<uint32_t>(args.sources) + row, slot.source);
-        if (args.tokens)
+        if (kReceive != kExpertMajor && args.tokens)
             store_own(at<uint32_t>(args.tokens) + row, slot.token);
     }
 }
@@ -97,8 +150,37 @@ AFJ_DEVICE void publish_count(const afj_receive_args &args, uint32_t rows)
 // After a lane gave up, now or in an earlier exchange: nobody may use what came.
 AFJ_DEVICE void withdraw_count(const afj_receive_args &args, const Wait &wait, bool dead)
 {
-    if (dead || wait.over())
-        exchange_relaxed(at<uint32_t>(args.total), 0);
+    if (!dead && !wait.over())
+        return;
+    exchange_relaxed(at<uint32_t>(args.total), 0);
+    if (kHostCounts)
+        store_host(at<uint32_t>(args.host_counts), 0);
+}
+
+// Every warp of the grid is through its rows when the last one comes here. That one copies the
+// counts to the host, the total last.
+AFJ_DEVICE void publish_to_host(const afj_receive_args &args)
+{
+    if (!kHostCounts)
+        return;
+    bool last = false;
+    fence_system(); // with the fence of the last warp below: it sees what this one counted
+    warp_sync();
+    if (lane() == 0)
+        last = add_and_fetch_relaxed(at<uint32_t>(args.ended), 1) == warps_in_grid();
+    if (!warp_any(last))
+        return;
+    fence_system();
+    uint32_t *host = at<uint32_t>(args.host_counts);
+    for (uint32_t s = (uint32_t)lane(); s < kAttentionRanks; s += kLanes)
+        store_host(host + 1 + s, load_relaxed(at<uint32_t>(args.rows_per_source) + s));
+    for (uint32_t e = (uint32_t)lane(); e < args.local_experts; e += kLanes)
+        store_host(host + 1 + kAttentionRanks + e,
+                   load_relaxed(at<uint32_t>(args.rows_per_expert) + e));
+    fence_system();
+    warp_sync();
+    if (lane() == 0)
+        store_host(host, load_relaxed(at<uint32_t>(args.total)));
 }
 
 // The bits of a route word that are below the bucket. A source whose bucket is larger breaks the
@@ -113,6 +195,22 @@ AFJ_DEVICE const uint32_t *route_word(const afj_receive_args &args, uint32_t sou
 {
     const uint64_t groups = AFJ_GROUPS(args.call.capacity);
     return at<uint32_t>(args.routes) + source * groups + group;
+}
+
+// One share of one row, compact or as a view, ids and weights with the first share.
+AFJ_DEVICE void take_row(const afj_receive_args &args, Arrival &arrival, Head &head,
+                         const Slot &slot, uint32_t part, uint64_t row, Wait &wait)
+{
+    Vec *out = at<Vec>(args.rows) + row * kRowVecs;
+    take_payload(arrival, slot, part, wait,
+                 [&](Span span, Piece &piece) { store_piece(piece, span, out); });
+    if (part != 0)
+        return;
+    take_head(args, head, slot, row, wait);
+    if (kTailWords > 0) {
+        take_scales(arrival, slot, wait);
+        store_scales(args, arrival, row);
+    }
 }
 
 #endif

@@ -124,6 +124,16 @@ AFJ_DEVICE void add_relaxed(uint32_t *p, uint32_t v)
                  : "memory");
 }
 
+AFJ_DEVICE uint32_t add_and_fetch_relaxed(uint32_t *p, uint32_t v)
+{
+    uint32_t old;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(global_address(p)), "r"(v)
+                 : "memory");
+    return old + v;
+}
+
 AFJ_DEVICE uint32_t exchange_relaxed(uint32_t *p, uint32_t v)
 {
     uint32_t old;
@@ -151,6 +161,9 @@ AFJ_DEVICE uint32_t warp_ballot(bool vote) { return __ballot_sync(~0u, vote); }
 AFJ_DEVICE uint32_t warp_or(uint32_t v) { return __reduce_or_sync(~0u, v); }
 AFJ_DEVICE uint32_t warp_sum(uint32_t v) { return __reduce_add_sync(~0u, v); }
 AFJ_DEVICE uint32_t warp_take(uint32_t v, int from) { return __shfl_sync(~0u, v, from); }
+// The lanes that hold the same value as this one, itself among them.
+AFJ_DEVICE uint32_t warp_alike(uint32_t v) { return __match_any_sync(~0u, v); }
+
 // What the lanes before this one hold, added up.
 AFJ_DEVICE uint32_t warp_sum_before(uint32_t v)
 {
@@ -173,6 +186,9 @@ AFJ_DEVICE uint32_t *cta_shared()
     extern __shared__ uint32_t shared[];
     return shared;
 }
+
+// A counter in it.
+AFJ_DEVICE void add_shared(uint32_t *p, uint32_t v) { atomicAdd(p, v); }
 
 AFJ_DEVICE int count_bits(uint32_t v) { return __popc(v); }
 AFJ_DEVICE int lowest_bit(uint32_t v) { return __ffs((int)v) - 1; }

@@ -68,12 +68,12 @@ AFJ_DEVICE void load_piece_early(Piece &piece, Span span, const Vec *row)
     piece.each(span, [&](uint32_t i, Vec &v) { v = load_early(&row[i]); });
 }
 
-// No word of what is sent may read as empty.
-AFJ_DEVICE void canonicalise(Piece &piece, Span span)
+// No word of what is sent may read as empty: it becomes `instead`.
+AFJ_DEVICE void canonicalise(Piece &piece, Span span, uint32_t instead)
 {
     piece.each(span, [&](uint32_t, Vec &v) {
         for (int w = 0; w < 4; ++w)
-            v.w[w] = canonical(v.w[w], AFJ_CANONICAL_BF16X2);
+            v.w[w] = canonical(v.w[w], instead);
     });
 }
 
@@ -89,21 +89,30 @@ AFJ_DEVICE void peek_piece(Piece &piece, Span span, const Vec *slot)
     piece.each(span, [&](uint32_t i, Vec &v) { v = load_relaxed(&slot[i]); });
 }
 
-// Out of a slot: poll until every word is there, then write the empty word back. What a peer did
-// not send in time is NaN, and its slot is left alone.
-AFJ_DEVICE void take_piece(Piece &piece, Span span, Vec *slot, Wait &wait, uint32_t phase,
-                           uint32_t peer, uint32_t token)
+// Poll a slot until every word is there, then call f(i, vector). What a peer did not send in time is
+// NaN, and f is not called.
+template <class F>
+AFJ_DEVICE void await_piece(Piece &piece, Span span, const Vec *slot, Wait &wait, uint32_t phase,
+                            uint32_t peer, uint32_t token, F f)
 {
     piece.each(span, [&](uint32_t i, Vec &v) {
         while (has_empty(v)) {
-            if (wait.give_up(phase, peer, token)) {
+            v = load_relaxed(&slot[i]);
+            if (has_empty(v) && wait.give_up(phase, peer, token)) {
                 v = vec_of(AFJ_CANONICAL_BF16X2);
                 return;
             }
-            v = load_relaxed(&slot[i]);
         }
-        store_relaxed(&slot[i], vec_of(AFJ_EMPTY_WORD));
+        f(i, v);
     });
+}
+
+// Out of a slot: the same, and write the empty word back. A slot that did not fill is left alone.
+AFJ_DEVICE void take_piece(Piece &piece, Span span, Vec *slot, Wait &wait, uint32_t phase,
+                           uint32_t peer, uint32_t token)
+{
+    await_piece(piece, span, slot, wait, phase, peer, token,
+                [&](uint32_t i, Vec &) { store_relaxed(&slot[i], vec_of(AFJ_EMPTY_WORD)); });
 }
 
 // To the caller's row.
