@@ -1,6 +1,7 @@
 /* cuda.c: devices over the CUDA Driver API. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct cuda_device {
     CUdevice device;
     CUcontext context;
     unsigned opens;
+    atomic_uint recording; /* captures that capture_begin began */
 };
 
 struct afj_module {
@@ -317,7 +319,13 @@ static afdep_status capture_begin(afdep_device *device, afdep_stream stream)
 {
     IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuStreamBeginCapture, (CUstream)stream,
                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    atomic_fetch_add(&cuda_of(device)->recording, 1);
     return AFDEP_OK;
+}
+
+static bool is_recording(const afdep_device *device)
+{
+    return atomic_load(&((const struct cuda_device *)device)->recording) != 0;
 }
 
 static afdep_status instantiate(struct cuda_graph *graph, CUgraph recorded, afdep_stream stream)
@@ -332,6 +340,10 @@ static afdep_status capture_end(afdep_device *device, afdep_stream stream, afdep
 {
     struct cuda_device *cuda = cuda_of(device);
     CUgraph recorded = NULL;
+    bool capturing = false;
+    AFJ_TRY(stream_capturing(device, stream, &capturing));
+    if (capturing && atomic_load(&cuda->recording) > 0)
+        atomic_fetch_sub(&cuda->recording, 1); /* ended also where the recording is of no use */
     IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda, cuStreamEndCapture, (CUstream)stream, &recorded);
     struct cuda_graph *made = calloc(1, sizeof *made);
     afdep_status status = made ? AFDEP_OK : afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph");
@@ -403,6 +415,14 @@ static afdep_status event_record(afdep_event *event, afdep_stream stream)
 {
     struct cuda_event *made = (struct cuda_event *)event;
     IN_CONTEXT(AFDEP_ERROR_DEVICE, made->device, cuEventRecord, made->event, (CUstream)stream);
+    return AFDEP_OK;
+}
+
+static afdep_status stream_wait(afdep_device *device, afdep_stream stream, afdep_event *event)
+{
+    struct cuda_event *awaited = (struct cuda_event *)event;
+    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuStreamWaitEvent, (CUstream)stream,
+               awaited->event, 0);
     return AFDEP_OK;
 }
 
@@ -557,6 +577,8 @@ const struct afj_device_kind afj_device_cuda = {
     .stream_synchronize = stream_synchronize,
     .stream_delay = stream_delay,
     .stream_capturing = stream_capturing,
+    .stream_wait = stream_wait,
+    .is_recording = is_recording,
     .synchronize = synchronize,
     .capture_begin = capture_begin,
     .capture_end = capture_end,

@@ -57,6 +57,13 @@ afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status sta
     afj_cuda.cuGetErrorString_(result, &text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         status = AFDEP_ERROR_MEMORY;
+    /* A capture that the caller's own runtime began is only seen where it is in the way. */
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+        result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return afj_fail(AFDEP_ERROR_ORDER,
+                        "%s cannot be while a stream is being recorded (%s); make the call before "
+                        "the recording begins",
+                        call, name ? name : "an unknown error");
     return afj_fail(status, "%s gives %s (%s)", call, name ? name : "an unknown error",
                     text ? text : "no text");
 }

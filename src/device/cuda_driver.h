@@ -46,6 +46,7 @@
     X(cuEventCreate)                                                                               \
     X(cuEventDestroy)                                                                              \
     X(cuEventRecord)                                                                               \
+    X(cuStreamWaitEvent)                                                                           \
     X(cuEventElapsedTime)                                                                          \
     X(cuLibraryLoadData)                                                                           \
     X(cuLibraryUnload)                                                                             \

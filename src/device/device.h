@@ -49,6 +49,9 @@ struct afj_device_kind {
     afdep_status (*stream_delay)(afdep_device *device, afdep_stream stream, uint32_t us);
     /* *capturing: whether launches into the stream are being recorded. */
     afdep_status (*stream_capturing)(afdep_device *device, afdep_stream stream, bool *capturing);
+    afdep_status (*stream_wait)(afdep_device *device, afdep_stream stream, afdep_event *event);
+    /* Whether a stream of the device is being recorded, as far as this library knows. */
+    bool (*is_recording)(const afdep_device *device);
     afdep_status (*synchronize)(afdep_device *device);
     afdep_status (*capture_begin)(afdep_device *device, afdep_stream stream);
     afdep_status (*capture_end)(afdep_device *device, afdep_stream stream, afdep_graph **graph);

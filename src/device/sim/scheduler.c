@@ -185,9 +185,11 @@ static afdep_status give_up(struct afj_sim *sim)
     struct afj_sim_grid_state state = afj_grid_state(grid);
     return afj_fail(AFDEP_ERROR_INTERNAL,
                     "sim: kernel %s of device %d does not end: %u warps still run, %u of them wait "
-                    "at a barrier, after %u simulated seconds in which nothing ended (seed %llu)",
+                    "at a barrier and %llu words fly, after %u simulated seconds in which nothing "
+                    "ended (seed %llu)",
                     state.entry, (int)state.device, state.warps, state.at_barrier,
-                    (unsigned)(GIVE_UP_NS / FIRST_JUMP_NS), (unsigned long long)sim->policy.seed);
+                    (unsigned long long)sim->links.flying, (unsigned)(GIVE_UP_NS / FIRST_JUMP_NS),
+                    (unsigned long long)sim->policy.seed);
 }
 
 static void jump(struct afj_sim *sim, bool anyone_polls)

@@ -307,7 +307,9 @@ static afdep_status begin_capture_found(struct afj_sim_device *device, afdep_str
     if (found->capture == NULL)
         return afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph");
     found->capture->base.kind = &afj_device_sim;
-    found->capture->device = device;
+    found->capture->branch_count = 1;
+    found->capture->branches[0].device = device;
+    found->branch = 0;
     return AFDEP_OK;
 }
 
@@ -319,33 +321,75 @@ static afdep_status begin_capture(afdep_device *device, afdep_stream stream)
     return status;
 }
 
+/* Every branch must be waited for by another, and so in the end by the first. */
+static afdep_status check_joined(const struct afj_sim_graph *graph)
+{
+    for (uint32_t i = 1; i < graph->branch_count; i++) {
+        const struct afj_sim_node *last = graph->branches[i].queue.last;
+        if (last == NULL || last->kind != AFJ_NODE_RECORD || !last->mark->awaited)
+            return afj_fail(AFDEP_ERROR_DEVICE,
+                            "a stream that joined the capture is not waited for at its end");
+    }
+    return AFDEP_OK;
+}
+
+static afdep_status end_capture_found(struct afj_sim *sim, struct afj_sim_stream *found,
+                                      afdep_graph **graph)
+{
+    struct afj_sim_graph *captured = found->capture;
+    if (captured == NULL)
+        return afj_fail(AFDEP_ERROR_DEVICE, "no capture was begun in this stream");
+    if (found->branch != 0)
+        return afj_fail(AFDEP_ERROR_DEVICE,
+                        "the capture was begun in another stream, and ends there");
+    const afdep_status status = check_joined(captured);
+    afj_stream_end_capture(sim, captured);
+    if (status != AFDEP_OK)
+        afj_graph_free(captured);
+    else
+        *graph = &captured->base;
+    return status;
+}
+
 static afdep_status end_capture(afdep_device *device, afdep_stream stream, afdep_graph **graph)
 {
     struct afj_sim *sim = afj_sim_enter();
     struct afj_sim_stream *found = find_stream(sim_device(device), stream);
-    afdep_status status = AFDEP_OK;
-    if (found == NULL) {
-        status = AFDEP_ERROR_ARGUMENT;
-    } else if (found->capture == NULL) {
-        status = afj_fail(AFDEP_ERROR_DEVICE, "no capture was begun in this stream");
-    } else {
-        *graph = &found->capture->base;
-        found->capture = NULL;
-    }
+    const afdep_status status =
+        found == NULL ? AFDEP_ERROR_ARGUMENT : end_capture_found(sim, found, graph);
     afj_sim_leave(sim);
     return status;
 }
 
+static bool is_recording(const afdep_device *device)
+{
+    struct afj_sim *sim = afj_sim_enter();
+    bool recording = false;
+    for (const struct afj_sim_stream *each = ((const struct afj_sim_device *)device)->streams;
+         each != NULL; each = each->next)
+        recording = recording || each->capture != NULL;
+    afj_sim_leave(sim);
+    return recording;
+}
+
+static afdep_status launch_found(struct afj_sim *sim, struct afj_sim_stream *found,
+                                 const struct afj_sim_graph *graph)
+{
+    if (found->capture != NULL && graph->branch_count > 1)
+        return afj_fail(AFDEP_ERROR_DEVICE,
+                        "a graph with branches cannot be captured into another graph");
+    if (!afj_stream_append_graph(sim, found, graph))
+        return afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph's nodes");
+    return AFDEP_OK;
+}
+
 static afdep_status launch_graph(afdep_graph *graph, afdep_stream stream)
 {
-    struct afj_sim_graph *launched = (struct afj_sim_graph *)graph;
+    const struct afj_sim_graph *launched = (const struct afj_sim_graph *)graph;
     struct afj_sim *sim = afj_sim_enter();
-    struct afj_sim_stream *found = find_stream(launched->device, stream);
-    afdep_status status = AFDEP_OK;
-    if (found == NULL)
-        status = AFDEP_ERROR_ARGUMENT;
-    else if (!afj_stream_append_graph(sim, found, launched))
-        status = afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph's nodes");
+    struct afj_sim_stream *found = find_stream(launched->branches[0].device, stream);
+    const afdep_status status =
+        found == NULL ? AFDEP_ERROR_ARGUMENT : launch_found(sim, found, launched);
     afj_sim_leave(sim);
     return status;
 }
@@ -355,8 +399,7 @@ static void destroy_graph(afdep_graph *graph)
     if (graph == NULL)
         return;
     struct afj_sim *sim = afj_sim_enter();
-    afj_queue_clear(&((struct afj_sim_graph *)graph)->queue, false);
-    free(graph);
+    afj_graph_free((struct afj_sim_graph *)graph);
     afj_sim_leave(sim);
 }
 
@@ -383,13 +426,87 @@ static void destroy_event(afdep_event *event)
     afj_sim_leave(sim);
 }
 
+/* A node for a mark, in the stream that was found. */
+static afdep_status append_mark(struct afj_sim *sim, struct afj_sim_stream *found,
+                                enum afj_sim_node_kind kind, struct afj_sim_event *event,
+                                struct afj_sim_mark *mark)
+{
+    struct afj_sim_node *node = afj_node_create(kind, NULL, 0);
+    if (node == NULL)
+        return afj_fail(AFDEP_ERROR_MEMORY, "no memory for a stream's node");
+    node->mark = mark;
+    node->event = event;
+    mark->users++;
+    if (event != NULL)
+        event->users++;
+    afj_stream_append(sim, found, node);
+    return AFDEP_OK;
+}
+
+static afdep_status record_found(struct afj_sim *sim, struct afj_sim_stream *found,
+                                 struct afj_sim_event *event)
+{
+    struct afj_sim_mark *mark = afj_mark_create(found->capture);
+    if (mark == NULL)
+        return afj_fail(AFDEP_ERROR_MEMORY, "no memory for an event's record");
+    const afdep_status status = append_mark(sim, found, AFJ_NODE_RECORD, event, mark);
+    if (status != AFDEP_OK) {
+        afj_mark_let_go(mark);
+        return status;
+    }
+    afj_mark_let_go(event->last);
+    event->last = mark;
+    return AFDEP_OK;
+}
+
 static afdep_status record_event(afdep_event *event, afdep_stream stream)
 {
     struct afj_sim_event *recorded = (struct afj_sim_event *)event;
-    struct afj_sim_node *node = afj_node_create(AFJ_NODE_RECORD, NULL, 0);
-    if (node != NULL)
-        node->event = recorded;
-    return append(recorded->device, stream, node);
+    struct afj_sim *sim = afj_sim_enter();
+    struct afj_sim_stream *found = find_stream(recorded->device, stream);
+    const afdep_status status =
+        found == NULL ? AFDEP_ERROR_ARGUMENT : record_found(sim, found, recorded);
+    afj_sim_leave(sim);
+    return status;
+}
+
+/* From here on the stream is recorded as a branch of the graph that the mark is in. */
+static afdep_status join_capture(struct afj_sim_stream *stream, const struct afj_sim_graph *of_mark)
+{
+    struct afj_sim_graph *graph = (struct afj_sim_graph *)of_mark;
+    if (stream == stream->device->streams)
+        return afj_fail(AFDEP_ERROR_DEVICE, "a default stream cannot join a capture");
+    if (graph->branch_count == AFJ_SIM_BRANCHES)
+        return afj_fail(AFDEP_ERROR_DEVICE, "a graph has at most %d branches", AFJ_SIM_BRANCHES);
+    stream->capture = graph;
+    stream->branch = graph->branch_count++;
+    graph->branches[stream->branch].device = stream->device;
+    return AFDEP_OK;
+}
+
+static afdep_status wait_found(struct afj_sim *sim, struct afj_sim_stream *found,
+                               struct afj_sim_mark *mark)
+{
+    if (mark == NULL || (mark->passed && found->capture == NULL && mark->graph == NULL))
+        return AFDEP_OK;
+    if (found->capture == NULL && mark->graph != NULL)
+        AFJ_TRY(join_capture(found, mark->graph));
+    if (found->capture != mark->graph)
+        return afj_fail(AFDEP_ERROR_DEVICE,
+                        "a stream in a capture can only wait for events of the same capture");
+    mark->awaited = true;
+    return append_mark(sim, found, AFJ_NODE_WAIT, NULL, mark);
+}
+
+static afdep_status wait_in_stream(afdep_device *device, afdep_stream stream, afdep_event *event)
+{
+    struct afj_sim *sim = afj_sim_enter();
+    struct afj_sim_stream *found = find_stream(sim_device(device), stream);
+    const afdep_status status = found == NULL
+                                    ? AFDEP_ERROR_ARGUMENT
+                                    : wait_found(sim, found, ((struct afj_sim_event *)event)->last);
+    afj_sim_leave(sim);
+    return status;
 }
 
 static afdep_status elapsed_between(afdep_event *from, afdep_event *to, double *us)
@@ -477,6 +594,8 @@ const struct afj_device_kind afj_device_sim = {
     .stream_synchronize = synchronize_stream,
     .stream_delay = delay_stream,
     .stream_capturing = stream_capturing,
+    .stream_wait = wait_in_stream,
+    .is_recording = is_recording,
     .synchronize = synchronize_device,
     .capture_begin = begin_capture,
     .capture_end = end_capture,

@@ -22,10 +22,28 @@ struct afj_sim_node *afj_node_create(enum afj_sim_node_kind kind, const void *ar
     return node;
 }
 
+struct afj_sim_mark *afj_mark_create(const struct afj_sim_graph *graph)
+{
+    struct afj_sim_mark *mark = calloc(1, sizeof *mark);
+    if (mark == NULL)
+        return NULL;
+    mark->users = 1;
+    mark->graph = graph;
+    return mark;
+}
+
+void afj_mark_let_go(struct afj_sim_mark *mark)
+{
+    if (mark != NULL && --mark->users == 0)
+        free(mark);
+}
+
 void afj_event_let_go(struct afj_sim_event *event)
 {
-    if (--event->users == 0)
-        free(event);
+    if (--event->users != 0)
+        return;
+    afj_mark_let_go(event->last);
+    free(event);
 }
 
 static void free_node(struct afj_sim_node *node, bool queued)
@@ -36,6 +54,10 @@ static void free_node(struct afj_sim_node *node, bool queued)
         node->event->pending -= queued ? 1 : 0;
         afj_event_let_go(node->event);
     }
+    /* A record that is dropped is passed: nobody waits for what will not be. */
+    if (node->mark != NULL && node->kind == AFJ_NODE_RECORD)
+        node->mark->passed = true;
+    afj_mark_let_go(node->mark);
     free(node);
 }
 
@@ -67,7 +89,17 @@ void afj_queue_clear(struct afj_sim_queue *queue, bool queued)
     queue->last = NULL;
 }
 
-/* A copy with its own share of the kernel's module or of the event. NULL: no memory. */
+/* The mark that a launch has in place of one of its graph. NULL: no memory. */
+static struct afj_sim_mark *copy_mark(struct afj_sim_mark *mark)
+{
+    if (mark->copy == NULL)
+        mark->copy = afj_mark_create(NULL);
+    else
+        mark->copy->users++;
+    return mark->copy;
+}
+
+/* A copy with its own share of the kernel's module, the event or the mark. NULL: no memory. */
 static struct afj_sim_node *copy_node(const struct afj_sim_node *node)
 {
     size_t bytes = sizeof *node + node->arguments_bytes;
@@ -80,6 +112,12 @@ static struct afj_sim_node *copy_node(const struct afj_sim_node *node)
         copy->kernel->module->users++;
     if (copy->event != NULL)
         copy->event->users++;
+    if (copy->mark != NULL)
+        copy->mark = copy_mark(copy->mark);
+    if (node->mark != NULL && copy->mark == NULL) {
+        free_node(copy, false);
+        return NULL;
+    }
     return copy;
 }
 
@@ -87,7 +125,7 @@ void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
                        struct afj_sim_node *node)
 {
     if (stream->capture != NULL) {
-        push(&stream->capture->queue, node);
+        push(&stream->capture->branches[stream->branch].queue, node);
         return;
     }
     if (node->event != NULL)
@@ -96,25 +134,68 @@ void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
     afj_sim_appended(sim);
 }
 
-bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
-                             const struct afj_sim_graph *graph)
+/* Copies of a branch's nodes. False: no memory. */
+static bool copy_queue(const struct afj_sim_queue *queue, struct afj_sim_queue *copies)
 {
-    struct afj_sim_queue copies = {0};
-    for (const struct afj_sim_node *node = graph->queue.first; node != NULL; node = node->next) {
+    for (const struct afj_sim_node *node = queue->first; node != NULL; node = node->next) {
         struct afj_sim_node *copy = copy_node(node);
-        if (copy == NULL) {
-            afj_queue_clear(&copies, false);
+        if (copy == NULL)
             return false;
-        }
-        push(&copies, copy);
+        push(copies, copy);
     }
-    while (copies.first != NULL) {
-        struct afj_sim_node *node = copies.first;
-        copies.first = node->next;
+    return true;
+}
+
+/* The next launch has marks of its own. */
+static void forget_copies(const struct afj_sim_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->branch_count; i++)
+        for (const struct afj_sim_node *node = graph->branches[i].queue.first; node != NULL;
+             node = node->next)
+            if (node->mark != NULL)
+                node->mark->copy = NULL;
+}
+
+static void append_all(struct afj_sim *sim, struct afj_sim_stream *stream,
+                       struct afj_sim_queue *queue)
+{
+    while (queue->first != NULL) {
+        struct afj_sim_node *node = queue->first;
+        queue->first = node->next;
         node->next = NULL;
         afj_stream_append(sim, stream, node);
     }
-    return true;
+}
+
+bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
+                             const struct afj_sim_graph *graph)
+{
+    struct afj_sim_queue copies[AFJ_SIM_BRANCHES] = {0};
+    struct afj_sim_stream *streams[AFJ_SIM_BRANCHES] = {stream};
+    bool good = true;
+    for (uint32_t i = 0; i < graph->branch_count && good; i++) {
+        if (i > 0)
+            streams[i] = afj_stream_create(graph->branches[i].device);
+        good = streams[i] != NULL && copy_queue(&graph->branches[i].queue, &copies[i]);
+    }
+    forget_copies(graph);
+    for (uint32_t i = 0; i < graph->branch_count; i++) {
+        if (good)
+            append_all(sim, streams[i], &copies[i]);
+        else
+            afj_queue_clear(&copies[i], false);
+        /* A branch's stream goes when it is empty. */
+        if (i > 0 && streams[i] != NULL)
+            afj_stream_disown(sim, streams[i]);
+    }
+    return good;
+}
+
+void afj_graph_free(struct afj_sim_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->branch_count; i++)
+        afj_queue_clear(&graph->branches[i].queue, false);
+    free(graph);
 }
 
 /* ---- streams ---- */
@@ -159,12 +240,24 @@ static void drop_work(struct afj_sim *sim, struct afj_sim_stream *stream)
     afj_segment_forget(&sim->links, &stream->stored);
 }
 
+void afj_stream_end_capture(struct afj_sim *sim, struct afj_sim_graph *graph)
+{
+    for (uint32_t i = 0; i < AFJ_SIM_DEVICES; i++)
+        for (struct afj_sim_stream *stream = sim->devices[i] ? sim->devices[i]->streams : NULL;
+             stream != NULL; stream = stream->next)
+            if (stream->capture == graph) {
+                stream->capture = NULL;
+                stream->branch = 0;
+            }
+}
+
 void afj_stream_free(struct afj_sim *sim, struct afj_sim_stream *stream)
 {
     drop_work(sim, stream);
-    if (stream->capture != NULL) {
-        afj_queue_clear(&stream->capture->queue, false);
-        free(stream->capture);
+    if (stream->capture != NULL && stream->branch == 0) {
+        struct afj_sim_graph *graph = stream->capture;
+        afj_stream_end_capture(sim, graph);
+        afj_graph_free(graph);
     }
     struct afj_sim_stream **at = &stream->device->streams;
     while (*at != stream)
@@ -210,6 +303,8 @@ static bool do_node(struct afj_sim *sim, struct afj_sim_stream *stream,
         stream->until_ns = 0;
         return true;
     }
+    if (node->kind == AFJ_NODE_WAIT)
+        return node->mark->passed;
     /* A copy reads what earlier kernels of the stream stored, wherever that is; an event promises
      * that it is there. */
     if (!afj_segment_arrived(&sim->links, &stream->stored))
@@ -221,6 +316,7 @@ static bool do_node(struct afj_sim *sim, struct afj_sim_stream *stream,
     } else {
         node->event->time_ns = sim->clock_ns;
         node->event->passed = true;
+        node->mark->passed = true;
     }
     return true;
 }

@@ -1,15 +1,25 @@
-/* stream.h: streams as queues of nodes, graphs as recorded queues, events as times. */
+/* stream.h: streams as queues of nodes, graphs as recorded queues, events as times and marks. */
 #ifndef AFJ_SIM_STREAM_H
 #define AFJ_SIM_STREAM_H
 
 #include "device/sim/image.h"
 #include "device/sim/machine.h"
 
+/* A point of a stream that others wait for: one record of an event. */
+struct afj_sim_mark {
+    uint32_t users; /* nodes, and the event whose last record it is */
+    bool passed;
+    const struct afj_sim_graph *graph; /* where it is recorded; NULL: in a stream */
+    bool awaited;                      /* in its graph */
+    struct afj_sim_mark *copy;         /* of the launch that is being made */
+};
+
 struct afj_sim_event {
     struct afdep_event base; /* first */
     struct afj_sim_device *device;
-    uint32_t users;   /* the caller, and nodes that will record it */
-    uint32_t pending; /* nodes in streams that will record it */
+    struct afj_sim_mark *last; /* of the most recent record; NULL: never recorded */
+    uint32_t users;            /* the caller, and nodes that will record it */
+    uint32_t pending;          /* nodes in streams that will record it */
     bool passed;
     uint64_t time_ns; /* when it was recorded last */
 };
@@ -19,6 +29,7 @@ enum afj_sim_node_kind {
     AFJ_NODE_COPY,
     AFJ_NODE_FILL,
     AFJ_NODE_RECORD,
+    AFJ_NODE_WAIT,
     AFJ_NODE_DELAY
 };
 
@@ -33,6 +44,7 @@ struct afj_sim_node {
     size_t bytes;
     uint8_t value;
     struct afj_sim_event *event; /* RECORD */
+    struct afj_sim_mark *mark;   /* RECORD, WAIT */
     uint64_t delay_ns;           /* DELAY */
     size_t arguments_bytes;
     _Alignas(16) unsigned char arguments[];
@@ -53,12 +65,19 @@ struct afj_sim_stream {
     bool is_waiting;               /* listed in afj_sim.waiting */
     bool orphan;                   /* destroyed by its owner; freed when it is empty */
     struct afj_sim_graph *capture; /* where calls are recorded; NULL: they are queued */
+    uint32_t branch;               /* of it */
 };
 
+/* The first branch runs in the stream that launches the graph, each other in a stream of its own.
+ */
+enum { AFJ_SIM_BRANCHES = 16 };
 struct afj_sim_graph {
     struct afdep_graph base; /* first */
-    struct afj_sim_device *device;
-    struct afj_sim_queue queue;
+    uint32_t branch_count;
+    struct {
+        struct afj_sim_device *device;
+        struct afj_sim_queue queue;
+    } branches[AFJ_SIM_BRANCHES];
 };
 
 /* A node with room for arguments, everything else zero. NULL: no memory. */
@@ -68,6 +87,10 @@ struct afj_sim_node *afj_node_create(enum afj_sim_node_kind kind, const void *ar
 /* Put a node into the stream, or into the graph that it records. Takes the node. */
 void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
                        struct afj_sim_node *node);
+
+/* A mark of one user. NULL: no memory. */
+struct afj_sim_mark *afj_mark_create(const struct afj_sim_graph *graph);
+void afj_mark_let_go(struct afj_sim_mark *mark); /* NULL is fine */
 
 /* Append copies of a graph's nodes. False: no memory, and nothing was appended. */
 bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
@@ -106,6 +129,12 @@ struct afj_sim_grid *afj_stream_any_grid(const struct afj_sim *sim);
 
 /* Drop all work of all streams. Recordings stay. */
 void afj_stream_drop_all(struct afj_sim *sim);
+
+/* No stream records into the graph any longer. */
+void afj_stream_end_capture(struct afj_sim *sim, struct afj_sim_graph *graph);
+
+/* Free a graph that no stream records into. */
+void afj_graph_free(struct afj_sim_graph *graph);
 
 void afj_event_let_go(struct afj_sim_event *event);
 
