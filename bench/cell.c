@@ -107,7 +107,8 @@ static afdep_status run_checks(struct afj_cell *cell, struct afj_harness *harnes
 
 static uint32_t count_ranks_per_gpu(const struct afj_cell *cell)
 {
-    const uint32_t ranks = cell->config.attention_ranks + cell->config.ffn_ranks;
+    const uint32_t ranks =
+        cell->config.attention_ranks + cell->config.ffn_ranks - cell->config.both_ranks;
     uint32_t most = 0;
     for (uint32_t i = 0; i < ranks; i++) {
         uint32_t beside = 0;
@@ -140,7 +141,7 @@ afdep_status afj_cell_run(struct afj_cell *cell, char *failure, size_t size)
     afdep_status status = afj_harness_create(&harness, &cell->config, cell->devices, room);
     if (status == AFDEP_OK && cell->config.device == AFDEP_DEVICE_CUDA)
         snprintf(cell->gpu, sizeof cell->gpu, "%s",
-                 afdep_device_name(afdep_group_device(harness.group, cell->config.ffn_ranks)));
+                 afdep_device_name(afdep_group_device(harness.group, harness.ranks - 1)));
     if (status == AFDEP_OK) {
         cell->ctas = count_ctas(&harness);
         cell->create_ms = harness.create_ms;

@@ -15,27 +15,53 @@
 #define AFJ_HARNESS_TIMEOUT_MS 5000
 #define AFJ_HARNESS_STARTUP_TIMEOUT_MS 20000
 
-/* Arrays of one rank and lane on its device. An attention rank has rows, ids, weights (what it
- * sends) and out (what it collects); an FFN rank rows, ids, weights, sources, tokens, counts (what
- * it receives) and out (what it replies with in checks). */
-struct afj_side {
-    void *rows, *out;
-    int32_t *ids;
-    float *weights;
-    uint32_t *sources, *tokens, *counts;
-    afdep_counts where; /* FFN ranks: the library's counts, copied to `counts` */
+/* Arrays of one rank and lane on its device. An attention rank has what it sends and where it
+ * collects (OUT); an FFN rank what it receives, and what it replies with in checks (OUT). */
+enum afj_array {
+    AFJ_ARRAY_ROWS,
+    AFJ_ARRAY_SCALES,
+    AFJ_ARRAY_IDS,
+    AFJ_ARRAY_WEIGHTS,
+    AFJ_ARRAY_OUT,
+    AFJ_ARRAY_OUT_WEIGHTS, /* attention: collected weights; FFN: ones, where a kernel wants them */
+    AFJ_ARRAY_LIVE,        /* attention: the live token count */
+    AFJ_ARRAY_RECEIPT,     /* attention */
+    AFJ_ARRAY_SOURCES,     /* FFN, like all below */
+    AFJ_ARRAY_TOKENS,
+    AFJ_ARRAY_SLOTS,
+    AFJ_ARRAY_VIEW,   /* the inbox of a view as it was before the reply */
+    AFJ_ARRAY_COUNTS, /* the library's counts, offsets and host counts, one after another */
+    AFJ_ARRAY_COUNT
 };
+
+struct afj_side {
+    void *array[AFJ_ARRAY_COUNT]; /* NULL: not used by this config */
+    afdep_counts where;           /* FFN: the library's counts */
+    void *fresh;                  /* attention: what collect allocated last */
+};
+
+/* What a dispatch does with its receipt. */
+enum afj_receipt_use { AFJ_RECEIPT_NONE, AFJ_RECEIPT_KEEP, AFJ_RECEIPT_REUSE };
 
 struct afj_harness {
     afdep_config config;
     uint32_t ranks, room; /* room: most tokens of an attention rank, and the largest bucket */
-    bool without_origins; /* give receive no arrays for sources and tokens; may be set any time */
+    /* How calls are made; may be set any time. */
+    bool without_origins; /* give receive no arrays for sources and tokens */
     bool phase_by_phase;  /* wait after each step of all ranks, as a tool that serialises launches
-                             does; may be set any time */
+                             does */
+    bool live_tokens;     /* token counts in device memory */
+    bool fresh;           /* collect into memory that the call allocates */
+    bool streams_apart;   /* a stream a lane instead of one for all */
+    bool apply_weights;   /* expert-major: the reply does, not the expert */
+    uint32_t ctas;        /* of each call; 0: the plan's */
+    enum afj_receipt_use receipt;
     afdep_group *group;
     afdep_buffer **buffers;   /* [ranks] */
     afdep_stream *streams;    /* [ranks] */
-    struct afj_side *sides;   /* [ranks][lanes] */
+    afdep_stream *more;       /* [ranks][lanes - 1] of the other lanes, where they are apart */
+    struct afj_side *sources; /* [A][lanes] */
+    struct afj_side *experts; /* [F][lanes] */
     struct afj_inputs *lanes; /* [lanes] what each lane sends; change it, then load */
     double create_ms;         /* what creating the buffers took */
     char failure[640];        /* what failed, on which rank, and the library's sentence */
@@ -58,8 +84,12 @@ afdep_status afj_harness_create_again(struct afj_harness *harness, double *ms);
  * bucket is over the room: kernels may read as many rows as the bucket allows. */
 afdep_status afj_harness_load(struct afj_harness *harness, uint32_t lane);
 
+/* The rank of attention rank `source`. */
+uint32_t afj_harness_attention(const struct afj_harness *harness, uint32_t source);
+
 /* Make one call of one rank. With AFJ_EXPERT_SCALE, receive also keeps the counts and reply scales
- * first; with AFJ_EXPERT_ECHO nothing is between the calls: the received rows go back. */
+ * first; with AFJ_EXPERT_ECHO nothing is between the calls: received rows of BF16 go back, and
+ * others are answered with whatever OUT holds. */
 afdep_status afj_harness_step(struct afj_harness *harness, uint32_t rank, uint32_t lane,
                               enum afj_step step, enum afj_expert expert);
 

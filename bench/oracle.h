@@ -17,13 +17,25 @@ enum afj_expert {
     AFJ_EXPERT_ECHO   /* the row as received */
 };
 
-/* What a receive left, in host memory, poison and all. */
+/* What a receive left, in host memory, poison and all. NULL where an array was not given. */
 struct afj_received {
-    size_t room; /* rows that the arrays hold, at least one more than can come */
-    const uint16_t *rows;
-    const int32_t *ids;
-    const uint32_t *weights, *sources, *tokens; /* sources and tokens may be NULL */
-    const uint32_t *counts; /* total, then [A] rows a source, then routes a local expert */
+    uint32_t layout, alignment; /* afdep_receive_layout */
+    uint32_t capacity;          /* of the buffer: slots of a source */
+    size_t room;                /* rows that the arrays hold, at least one more than can come */
+    size_t padded;              /* expert-major: rows whose ids and weights are always written */
+    const uint8_t *rows;        /* a view: the whole inbox, [A x capacity] */
+    const void *ids;            /* of the inputs' width */
+    const uint32_t *scales, *weights, *sources, *tokens, *slots;
+    const uint32_t *counts;  /* total, then [A] rows a source, then routes a local expert */
+    const uint32_t *offsets; /* expert-major: [local experts + 1] */
+    const uint32_t *host;    /* the counts once more, as host memory had them */
+};
+
+/* How the rows were weighted on their way back. */
+struct afj_way_back {
+    enum afj_expert expert;
+    bool grouped;       /* a row a choice, summed by reply */
+    bool apply_weights; /* reply multiplied by the weights, not the expert */
 };
 
 /* Sums over checks. Rows are those received and those collected. */
@@ -40,11 +52,17 @@ void afj_oracle_check_received(const struct afj_inputs *inputs, uint32_t ffn,
 /* Compare `room` rows that attention rank `source` collected, poison behind the last token and all.
  * NaNs equal each other. False without memory. */
 bool afj_oracle_check_collected(const struct afj_inputs *inputs, uint32_t source,
-                                enum afj_expert expert, const uint16_t *rows, size_t room,
+                                const struct afj_way_back *way, const uint16_t *rows, size_t room,
                                 struct afj_tally *tally);
 
-/* The largest worst_error of a right exchange: two roundings to BF16 and some to FP32. */
-#define AFJ_ORACLE_ERROR_LIMIT 0x1p-7
+/* The same of weights [room][top_k], where every FFN rank sent back those that it received;
+ * grouped: ones. */
+void afj_oracle_check_weights(const struct afj_inputs *inputs, uint32_t source, bool grouped,
+                              const uint32_t *weights, size_t room, struct afj_tally *tally);
+
+/* The largest worst_error of a right exchange: three roundings to BF16, of an expert, of a reply
+ * that sums, and of collect, and some to FP32. */
+#define AFJ_ORACLE_ERROR_LIMIT 0x1.8p-7
 
 /* Nothing wrong, nothing left out, no error over the limit. */
 bool afj_tally_is_clean(const struct afj_tally *tally);

@@ -32,7 +32,8 @@ static void read_cpu(char *name, size_t size)
 static json_t *list_gpus(const struct afj_cell *cell)
 {
     json_t *gpus = json_array();
-    const uint32_t ranks = cell->config.attention_ranks + cell->config.ffn_ranks;
+    const uint32_t ranks =
+        cell->config.attention_ranks + cell->config.ffn_ranks - cell->config.both_ranks;
     for (uint32_t i = 0; i < ranks && cell->gpu[0] != '\0'; i++) {
         bool first = true;
         for (uint32_t j = 0; j < i; j++)

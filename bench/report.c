@@ -24,22 +24,27 @@ static json_t *describe_times(const struct afj_cell *cell)
     return us;
 }
 
+static struct afj_layout_name layout_of(const afdep_config *config)
+{
+    const struct afj_layout layout = {config->attention_ranks, config->ffn_ranks,
+                                      config->both_ranks};
+    return afj_words_layout_name(&layout);
+}
+
 static json_t *describe_config(const struct afj_cell *cell)
 {
     const afdep_config *config = &cell->config;
-    char layout[32];
-    snprintf(layout, sizeof layout, "%uA%uF", config->attention_ranks, config->ffn_ranks);
-    return json_pack("{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:I, s:i, s:s, s:I, "
-                     "s:I, s:s, s:s, s:n}",
-                     "layout", layout, "domains", 1, "hidden", (json_int_t)config->hidden, "dtype",
-                     afj_words_dtype_name(config->dtype), "tokens", (json_int_t)cell->tokens,
-                     "experts", (json_int_t)config->experts, "top_k", (json_int_t)config->top_k,
-                     "capacity", (json_int_t)config->capacity, "device",
-                     afj_words_device_name(config->device), "gpu",
-                     cell->gpu[0] != '\0' ? cell->gpu : NULL, "ranks_per_gpu",
-                     (json_int_t)cell->ranks_per_gpu, "processes", 1, "arm", "afdep", "lanes",
-                     (json_int_t)config->lanes, "ctas", (json_int_t)cell->ctas, "routing",
-                     afj_routing_name(cell->routing), "receive", "compact", "glue");
+    return json_pack(
+        "{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:I, s:i, s:s, s:I, "
+        "s:I, s:s, s:s, s:n}",
+        "layout", layout_of(config).text, "domains", 1, "hidden", (json_int_t)config->hidden,
+        "dtype", afj_words_dtype_name(config->dtype), "tokens", (json_int_t)cell->tokens, "experts",
+        (json_int_t)config->experts, "top_k", (json_int_t)config->top_k, "capacity",
+        (json_int_t)config->capacity, "device", afj_words_device_name(config->device), "gpu",
+        cell->gpu[0] != '\0' ? cell->gpu : NULL, "ranks_per_gpu", (json_int_t)cell->ranks_per_gpu,
+        "processes", 1, "arm", "afdep", "lanes", (json_int_t)config->lanes, "ctas",
+        (json_int_t)cell->ctas, "routing", afj_routing_name(cell->routing), "receive",
+        afj_words_receive_name(config->receive), "glue");
 }
 
 /* The variables that are set and change what runs, with their values. */
@@ -48,7 +53,9 @@ static json_t *describe_controls(void)
     json_t *controls = json_object();
     afdep_variable variable = {.struct_size = sizeof variable};
     for (uint32_t i = 0; afdep_variable_get(i, &variable) == AFDEP_OK; i++)
-        if (variable.is_set && strcmp(variable.name, "AFDEP_SHAPE") == 0)
+        if (variable.is_set && (strcmp(variable.name, "AFDEP_SHAPE") == 0 ||
+                                strcmp(variable.name, "AFDEP_STRICT_FENCES") == 0 ||
+                                strcmp(variable.name, "AFDEP_CHECK_ROUTES") == 0))
             json_object_set_new(controls, variable.name, json_string(variable.value));
     return controls;
 }
@@ -83,11 +90,10 @@ void afj_cell_print_head(void)
 
 void afj_cell_print(const struct afj_cell *cell)
 {
-    char layout[32];
-    snprintf(layout, sizeof layout, "%uA%uF", cell->config.attention_ranks, cell->config.ffn_ranks);
-    printf("%-8s %6u %6u %6s %10llu %10llu %6llu", layout, cell->config.hidden, cell->tokens,
-           afj_routing_name(cell->routing), (unsigned long long)cell->rows_sent,
-           (unsigned long long)cell->tally.checked, (unsigned long long)cell->tally.wrong);
+    printf("%-8s %6u %6u %6s %10llu %10llu %6llu", layout_of(&cell->config).text,
+           cell->config.hidden, cell->tokens, afj_routing_name(cell->routing),
+           (unsigned long long)cell->rows_sent, (unsigned long long)cell->tally.checked,
+           (unsigned long long)cell->tally.wrong);
     if (cell->graph_us.samples > 0)
         printf(" %10.2f %10.2f %7.2f-%-8.2f\n", cell->graph_us.p50, cell->single_us.p50,
                cell->graph_us.p10, cell->graph_us.p90);

@@ -20,6 +20,7 @@ enum option {
     OPTION_TOKENS,
     GRID_END,
     OPTION_DTYPE = GRID_END,
+    OPTION_RECEIVE,
     OPTION_DOMAINS,
     OPTION_DEVICE,
     OPTION_DEVICES,
@@ -45,10 +46,11 @@ enum { MOST_CELLS = 100000 };
     }
 
 static struct poptOption option_table[] = {
-    WORD(OPTION_LAYOUT, "layout", "1A1F", "attention and FFN ranks"),
+    WORD(OPTION_LAYOUT, "layout", "1A1F|8B", "attention and FFN ranks, or ranks of both roles"),
     WORD(OPTION_TOKENS, "tokens", "32", "tokens of each attention rank, and the bucket"),
     WORD(OPTION_HIDDEN, "hidden", "2048", "elements a row"),
-    WORD(OPTION_DTYPE, "dtype", "bf16", "element type"),
+    WORD(OPTION_DTYPE, "dtype", "bf16|fp8|fp8-ue8m0", "what a dispatched row is"),
+    WORD(OPTION_RECEIVE, "receive", "compact|view|expert-major", "how FFN ranks get their rows"),
     WORD(OPTION_EXPERTS, "experts", "N", "experts; 128 or the multiple of F below it"),
     WORD(OPTION_TOP_K, "top-k", "8", "experts a token"),
     WORD(OPTION_CAPACITY, "capacity", "N", "most tokens at once; 2048, or tokens if more"),
@@ -91,7 +93,7 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 
 /* Numbers that hold for the whole sweep. */
 struct common {
-    uint32_t device, dtype;
+    uint32_t device, dtype, receive;
     uint64_t seed, round_trips, repeats;
     bool eager;
     struct afj_list devices;
@@ -112,6 +114,9 @@ static bool read_common(char *const words[WORD_END], struct common *common, stru
     if (words[OPTION_DOMAINS] != NULL && !afj_words_domains(words[OPTION_DOMAINS], why))
         return false;
     if (words[OPTION_DTYPE] != NULL && !afj_words_dtype(words[OPTION_DTYPE], &common->dtype, why))
+        return false;
+    if (words[OPTION_RECEIVE] != NULL &&
+        !afj_words_receive(words[OPTION_RECEIVE], &common->receive, why))
         return false;
     if (words[OPTION_DEVICE] != NULL &&
         !afj_words_device(words[OPTION_DEVICE], &common->device, why))
@@ -142,11 +147,12 @@ static bool read_common(char *const words[WORD_END], struct common *common, stru
 static bool place_ranks(struct afj_cell *cell, const struct common *common, struct afj_why *why)
 {
     const uint32_t attention = cell->config.attention_ranks, ffn = cell->config.ffn_ranks;
+    const uint32_t both = cell->config.both_ranks, ranks = attention + ffn - both;
     const size_t given = common->devices.count;
     int32_t ordinals[AFDEP_MAX_RANKS];
-    if (given > AFDEP_MAX_RANKS || (given > 2 && given != attention + ffn))
+    if (given > AFDEP_MAX_RANKS || (given > 2 && given != ranks))
         return afj_words_refuse(why, "devices has %zu items; it must have 1, 2 or one a rank, %u",
-                                given, attention + ffn);
+                                given, ranks);
     for (size_t i = 0; i < given; i++) {
         uint64_t ordinal = 0;
         if (!afj_words_number("devices", common->devices.items[i], 0, 1023, &ordinal, why))
@@ -157,9 +163,10 @@ static bool place_ranks(struct afj_cell *cell, const struct common *common, stru
     if (given == 0 && common->device == AFDEP_DEVICE_CUDA)
         /* Without a driver the cell fails with its sentence; the placement does not matter. */
         (void)afdep_device_count(AFDEP_DEVICE_CUDA, &count);
-    for (uint32_t rank = 0; rank < attention + ffn; rank++) {
-        const bool is_ffn = rank < ffn;
-        const size_t place = is_ffn ? attention + rank : rank - ffn;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        /* Ranks of both roles are spread in equal blocks, as roles of their own cannot be. */
+        const bool is_ffn = both > 0 ? rank >= (ranks + 1) / 2 : rank < ffn;
+        const size_t place = both > 0 ? rank : is_ffn ? attention + rank : rank - ffn;
         if (common->device == AFDEP_DEVICE_SIM)
             cell->devices[rank] = (int32_t)rank;
         else if (given == 0)
@@ -205,9 +212,13 @@ static bool read_cell(struct afj_cell *cell, const char *const word[GRID_END],
     afdep_config *config = &cell->config;
     config->device = common->device;
     config->dtype = common->dtype;
-    if (word[OPTION_LAYOUT] != NULL &&
-        !afj_words_layout(word[OPTION_LAYOUT], &config->attention_ranks, &config->ffn_ranks, why))
+    config->receive = common->receive;
+    struct afj_layout layout = {1, 1, 0};
+    if (word[OPTION_LAYOUT] != NULL && !afj_words_layout(word[OPTION_LAYOUT], &layout, why))
         return false;
+    config->attention_ranks = layout.attention;
+    config->ffn_ranks = layout.ffn;
+    config->both_ranks = layout.both;
     config->experts = afj_words_default_experts(config->ffn_ranks);
     if (!read_number("tokens", word[OPTION_TOKENS], 0, &cell->tokens, why) ||
         !read_number("hidden", word[OPTION_HIDDEN], 1, &config->hidden, why) ||

@@ -33,7 +33,7 @@ static afdep_event **event_at(const struct clock *clock, uint32_t source, uint32
 
 static uint32_t rank_of(const struct clock *clock, uint32_t source)
 {
-    return clock->harness->config.ffn_ranks + source;
+    return afj_harness_attention(clock->harness, source);
 }
 
 static afdep_status keep_failure(struct afj_harness *harness, afdep_status status, const char *what)
