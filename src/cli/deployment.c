@@ -32,14 +32,12 @@ void afj_deployments_finish(struct afj_deployments *all)
     memset(all, 0, sizeof *all);
 }
 
+/* Configs here begin from the same initialiser, so they are equal where their bytes are. */
 static bool same_deployment(const struct afj_deployment *a, const struct afj_deployment *b)
 {
-    return a->config.device == b->config.device &&
-           a->config.attention_ranks == b->config.attention_ranks &&
-           a->config.ffn_ranks == b->config.ffn_ranks && a->config.hidden == b->config.hidden &&
-           a->config.dtype == b->config.dtype && a->config.experts == b->config.experts &&
-           a->config.top_k == b->config.top_k && a->config.capacity == b->config.capacity &&
-           a->config.lanes == b->config.lanes && strcmp(a->arch, b->arch) == 0;
+    afdep_config one = a->config, other = b->config;
+    one.arch = other.arch = NULL;
+    return memcmp(&one, &other, sizeof one) == 0 && strcmp(a->arch, b->arch) == 0;
 }
 
 /* Keep a deployment, or only its duties where an equal one is there already. */
@@ -68,10 +66,11 @@ static bool keep_deployment(struct afj_deployments *all, const struct afj_deploy
     return true;
 }
 
-static bool read_number(const char *name, const char *word, uint32_t *number, struct afj_why *why)
+static bool read_number(const char *name, const char *word, uint32_t low, uint32_t *number,
+                        struct afj_why *why)
 {
     uint64_t wide = 0;
-    if (!afj_words_number(name, word, 1, UINT32_MAX, &wide, why))
+    if (!afj_words_number(name, word, low, UINT32_MAX, &wide, why))
         return false;
     *number = (uint32_t)wide;
     return true;
@@ -86,19 +85,35 @@ static bool read_cell(struct afj_deployment *cell, const char *const word[AFJ_FI
     const char *layout = word[AFJ_FIELD_LAYOUT];
     if (layout == NULL)
         return afj_words_refuse(why, "no layout was given; for instance 2A2F");
-    if (!afj_words_layout(layout, &config->attention_ranks, &config->ffn_ranks, why))
+    struct afj_layout ranks;
+    if (!afj_words_layout(layout, &ranks, why))
         return false;
+    config->attention_ranks = ranks.attention;
+    config->ffn_ranks = ranks.ffn;
+    config->both_ranks = ranks.both;
     config->experts = afj_words_default_experts(config->ffn_ranks);
 
     uint32_t *const numbers[AFJ_FIELD_COUNT] = {[AFJ_FIELD_HIDDEN] = &config->hidden,
                                                 [AFJ_FIELD_EXPERTS] = &config->experts,
                                                 [AFJ_FIELD_TOP_K] = &config->top_k,
                                                 [AFJ_FIELD_LANES] = &config->lanes,
-                                                [AFJ_FIELD_CAPACITY] = &config->capacity};
-    for (size_t i = 0; i < AFJ_FIELD_COUNT; i++)
-        if (numbers[i] != NULL && word[i] != NULL &&
-            !read_number(field_names[i], word[i], numbers[i], why))
+                                                [AFJ_FIELD_CAPACITY] = &config->capacity,
+                                                [AFJ_FIELD_PAYLOAD_BYTES] = &config->payload_bytes,
+                                                [AFJ_FIELD_IDS] = &config->id_bits,
+                                                [AFJ_FIELD_ALIGNMENT] = &config->alignment};
+    uint32_t *const switches[AFJ_FIELD_COUNT] = {[AFJ_FIELD_COUNTS_FIRST] = &config->counts_first,
+                                                 [AFJ_FIELD_HOST_COUNTS] = &config->host_counts,
+                                                 [AFJ_FIELD_REPLY_WEIGHTS] = &config->reply_weights,
+                                                 [AFJ_FIELD_COLLECT_VIEW] = &config->collect_view};
+    for (size_t i = 0; i < AFJ_FIELD_COUNT; i++) {
+        uint32_t *number = numbers[i] != NULL ? numbers[i] : switches[i];
+        if (number != NULL && word[i] != NULL &&
+            !read_number(field_names[i], word[i], numbers[i] != NULL, number, why))
             return false;
+    }
+    if (word[AFJ_FIELD_RECEIVE] != NULL &&
+        !afj_words_receive(word[AFJ_FIELD_RECEIVE], &config->receive, why))
+        return false;
     if (word[AFJ_FIELD_DOMAINS] != NULL && !afj_words_domains(word[AFJ_FIELD_DOMAINS], why))
         return false;
     if (word[AFJ_FIELD_DTYPE] != NULL &&
@@ -188,6 +203,8 @@ static char *word_of(const json_t *value)
     char *word = NULL;
     if (json_is_string(value))
         return strdup(json_string_value(value));
+    if (json_is_boolean(value))
+        return strdup(json_is_true(value) ? "1" : "0");
     if (json_is_integer(value))
         return asprintf(&word, "%lld", (long long)json_integer_value(value)) < 0 ? NULL : word;
     if (!json_is_array(value) || json_array_size(value) == 0)
@@ -225,7 +242,8 @@ static bool read_object(const json_t *object, const struct afj_fields *defaults,
         fields->value[field] = word_of(value);
         if (fields->value[field] == NULL)
             return afj_words_refuse(
-                why, "\"%s\" must be a string, a whole number or a list of them", name);
+                why, "\"%s\" must be a string, a whole number, true, false or a list of them",
+                name);
     }
     for (size_t i = 0; i < AFJ_FIELD_COUNT; i++)
         if (fields->value[i] == NULL && defaults->value[i] != NULL) {

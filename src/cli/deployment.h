@@ -22,7 +22,15 @@
     X(ARCH, "arch")                                                                                \
     X(LANES, "lanes")                                                                              \
     X(DEVICE, "device")                                                                            \
-    X(CAPACITY, "capacity")
+    X(CAPACITY, "capacity")                                                                        \
+    X(PAYLOAD_BYTES, "payload_bytes")                                                              \
+    X(IDS, "ids")                                                                                  \
+    X(RECEIVE, "receive")                                                                          \
+    X(ALIGNMENT, "alignment")                                                                      \
+    X(COUNTS_FIRST, "counts_first")                                                                \
+    X(HOST_COUNTS, "host_counts")                                                                  \
+    X(REPLY_WEIGHTS, "reply_weights")                                                              \
+    X(COLLECT_VIEW, "collect_view")
 
 enum afj_field {
 #define AFJ_FIELD_ENUM(field, name) AFJ_FIELD_##field,

@@ -22,8 +22,10 @@ struct afj_phrase afj_output_bytes(uint64_t bytes)
 
 struct afj_phrase afj_output_layout(const afdep_config *config)
 {
+    const struct afj_layout layout = {config->attention_ranks, config->ffn_ranks,
+                                      config->both_ranks};
     struct afj_phrase phrase;
-    snprintf(phrase.text, sizeof phrase.text, "%uA%uF", config->attention_ranks, config->ffn_ranks);
+    snprintf(phrase.text, sizeof phrase.text, "%.31s", afj_words_layout_name(&layout).text);
     return phrase;
 }
 
@@ -41,13 +43,14 @@ json_t *afj_output_deployment(const struct afj_deployment *deployment)
     for (uint32_t duty = AFDEP_DUTY_SOURCE; duty <= AFDEP_DUTY_EXPERT; duty++)
         if (deployment->duties >> duty & 1)
             json_array_append_new(duties, json_string(afj_words_duty_name(duty)));
-    return json_pack("{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:o}", "layout",
-                     afj_output_layout(config).text, "domains", 1, "hidden",
-                     (json_int_t)config->hidden, "dtype", afj_words_dtype_name(config->dtype),
-                     "experts", (json_int_t)config->experts, "top_k", (json_int_t)config->top_k,
-                     "capacity", (json_int_t)config->capacity, "lanes", (json_int_t)config->lanes,
-                     "device", afj_words_device_name(config->device), "arch",
-                     afj_output_arch(config), "duty", duties);
+    return json_pack(
+        "{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s, s:o}", "layout",
+        afj_output_layout(config).text, "domains", 1, "hidden", (json_int_t)config->hidden, "dtype",
+        afj_words_dtype_name(config->dtype), "experts", (json_int_t)config->experts, "top_k",
+        (json_int_t)config->top_k, "capacity", (json_int_t)config->capacity, "lanes",
+        (json_int_t)config->lanes, "device", afj_words_device_name(config->device), "arch",
+        afj_output_arch(config), "ids", (json_int_t)(config->id_bits != 0 ? config->id_bits : 32),
+        "receive", afj_words_receive_name(config->receive), "duty", duties);
 }
 
 json_t *afj_output_text(const char *text)

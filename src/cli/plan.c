@@ -25,20 +25,33 @@ struct role {
     uint32_t first, last;
     afdep_plan plan;
 };
+struct roles {
+    struct role each[3];
+    uint32_t count;
+};
 
-/* Both roles of a deployment, FFN ranks first as they are numbered. */
-static afdep_status query_roles(const afdep_config *config, struct role roles[2])
+static afdep_status add_role(struct roles *roles, const afdep_config *config, const char *name,
+                             uint32_t first, uint32_t end)
 {
-    roles[0] = (struct role){"ffn", 0, config->ffn_ranks - 1, {0}};
-    roles[1] = (struct role){
-        "attention", config->ffn_ranks, config->ffn_ranks + config->attention_ranks - 1, {0}};
-    for (int i = 0; i < 2; i++) {
-        roles[i].plan.struct_size = sizeof roles[i].plan;
-        afdep_status status = afdep_plan_query(config, roles[i].first, &roles[i].plan);
-        if (status != AFDEP_OK)
-            return status;
-    }
-    return AFDEP_OK;
+    if (first == end)
+        return AFDEP_OK;
+    struct role *role = &roles->each[roles->count++];
+    *role = (struct role){name, first, end - 1, {.struct_size = sizeof role->plan}};
+    return afdep_plan_query(config, first, &role->plan);
+}
+
+/* The roles of a deployment in the order of ranks. */
+static afdep_status query_roles(const afdep_config *config, struct roles *roles)
+{
+    const uint32_t first_both = config->ffn_ranks - config->both_ranks;
+    *roles = (struct roles){.count = 0};
+    afdep_status status = add_role(roles, config, "ffn", 0, first_both);
+    if (status == AFDEP_OK)
+        status = add_role(roles, config, "both", first_both, config->ffn_ranks);
+    if (status == AFDEP_OK)
+        status = add_role(roles, config, "attention", config->ffn_ranks,
+                          first_both + config->attention_ranks);
+    return status;
 }
 
 static void print_role(const struct role *role, uint32_t duties)
@@ -64,15 +77,15 @@ static void print_role(const struct role *role, uint32_t duties)
     }
 }
 
-static void print_deployment(const struct afj_deployment *deployment, const struct role roles[2])
+static void print_deployment(const struct afj_deployment *deployment, const struct roles *roles)
 {
     const afdep_config *config = &deployment->config;
     printf("%s: hidden %u %s, top-%u of %u experts, capacity %u, lanes %u, %s %s\n",
            afj_output_layout(config).text, config->hidden, afj_words_dtype_name(config->dtype),
            config->top_k, config->experts, config->capacity, config->lanes,
            afj_words_device_name(config->device), afj_output_arch(config));
-    for (int i = 0; i < 2; i++)
-        print_role(&roles[i], deployment->duties);
+    for (uint32_t i = 0; i < roles->count; i++)
+        print_role(&roles->each[i], deployment->duties);
 }
 
 static json_t *describe_role(const struct role *role, uint32_t duties)
@@ -99,12 +112,13 @@ static json_t *describe_role(const struct role *role, uint32_t duties)
 }
 
 static json_t *describe_deployment(const struct afj_deployment *deployment,
-                                   const struct role roles[2])
+                                   const struct roles *roles)
 {
     json_t *object = afj_output_deployment(deployment);
-    json_object_set_new(object, "roles",
-                        json_pack("[o, o]", describe_role(&roles[0], deployment->duties),
-                                  describe_role(&roles[1], deployment->duties)));
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < roles->count; i++)
+        json_array_append_new(list, describe_role(&roles->each[i], deployment->duties));
+    json_object_set_new(object, "roles", list);
     return object;
 }
 
@@ -117,17 +131,17 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
     json_t *list = json_array();
     for (size_t i = 0; i < request.deployments.count && code < 0; i++) {
         const struct afj_deployment *deployment = request.deployments.items[i];
-        struct role roles[2];
-        afdep_status status = query_roles(&deployment->config, roles);
+        struct roles roles;
+        afdep_status status = query_roles(&deployment->config, &roles);
         if (status != AFDEP_OK) {
             fprintf(stderr, AFJ_PROGRAM ": %s\n", afdep_last_error());
             code = afj_words_exit_code(status);
         } else if (request.json) {
-            json_array_append_new(list, describe_deployment(deployment, roles));
+            json_array_append_new(list, describe_deployment(deployment, &roles));
         } else {
             if (i > 0)
                 printf("\n");
-            print_deployment(deployment, roles);
+            print_deployment(deployment, &roles);
         }
     }
     afj_request_finish(&request);

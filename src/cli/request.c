@@ -16,17 +16,25 @@ enum { OPTION_JSON = 100, OPTION_HELP, OPTION_JOBS, OPTION_SORT };
     }
 
 static struct poptOption deployment_options[] = {
-    FIELD(LAYOUT, "layout", "2A2F", "attention and FFN ranks"),
+    FIELD(LAYOUT, "layout", "2A2F|8B", "attention and FFN ranks, or ranks of both roles"),
     FIELD(DUTY, "duty", "source,expert", "only kernels of these duties"),
     FIELD(DOMAINS, "domains", "1", "NVLink domains; only 1 so far"),
     FIELD(HIDDEN, "hidden", "2048", "elements a row"),
-    FIELD(DTYPE, "dtype", "bf16", "element type"),
+    FIELD(DTYPE, "dtype", "bf16|fp8|fp8-ue8m0|opaque", "what a dispatched row is"),
+    FIELD(PAYLOAD_BYTES, "payload-bytes", "N", "bytes of an opaque row"),
     FIELD(EXPERTS, "experts", "N", "experts of the layer; 128 or the multiple of F below it"),
     FIELD(TOP_K, "top-k", "8", "experts a token"),
     FIELD(ARCH, "arch", "sm_90a", "GPU architecture; with --device cuda only"),
     FIELD(LANES, "lanes", "1", "exchanges in flight"),
     FIELD(DEVICE, "device", "cuda|sim", "what the kernels run on; cuda needs no GPU here"),
     FIELD(CAPACITY, "capacity", "2048", "most tokens of an attention rank at once"),
+    FIELD(IDS, "ids", "32|64", "bits of an expert id"),
+    FIELD(RECEIVE, "receive", "compact|view|expert-major", "how FFN ranks get their rows"),
+    FIELD(ALIGNMENT, "alignment", "1", "expert-major: rows of an expert begin at a multiple"),
+    FIELD(COUNTS_FIRST, "counts-first", "0|1", "ids go ahead of rows"),
+    FIELD(HOST_COUNTS, "host-counts", "0|1", "counts go to host memory, too"),
+    FIELD(REPLY_WEIGHTS, "reply-weights", "0|1", "replies carry weights"),
+    FIELD(COLLECT_VIEW, "collect-view", "0|1", "collected rows stay in place; F is 1"),
     POPT_TABLEEND};
 
 static struct poptOption filter_options[] = {
@@ -161,14 +169,15 @@ static int take_filters(const struct afj_verb *verb, struct afj_fields *fields,
     bool good = true;
     for (size_t f = 0; f < AFJ_FIELD_COUNT && good; f++) {
         struct afj_list list = {0};
-        uint32_t attention, ffn, duty;
+        struct afj_layout layout;
+        uint32_t duty;
         uint64_t number;
         good =
             fields->value[f] == NULL || afj_words_list("a filter", fields->value[f], &list, &why);
         for (size_t i = 0; i < list.count && good; i++) {
             const char *item = list.items[i];
             if (f == AFJ_FIELD_LAYOUT)
-                good = afj_words_layout(item, &attention, &ffn, &why);
+                good = afj_words_layout(item, &layout, &why);
             else if (f == AFJ_FIELD_DUTY)
                 good = afj_words_duty(item, &duty, &why);
             else if (f == AFJ_FIELD_HIDDEN)

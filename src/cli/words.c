@@ -38,28 +38,38 @@ static bool read_digits(const char **cursor, uint64_t *number)
     return any;
 }
 
-bool afj_words_layout(const char *word, uint32_t *attention, uint32_t *ffn, struct afj_why *why)
+bool afj_words_layout(const char *word, struct afj_layout *layout, struct afj_why *why)
 {
     const char *cursor = word;
     uint64_t first = 0, second = 0;
     if (!read_digits(&cursor, &first) || first == 0)
-        return afj_words_refuse(why, "layout \"%s\" is not of the form 2A2F", word);
-    if (strcmp(cursor, "B") == 0)
-        return afj_words_refuse(why,
-                                "layout %s: ranks with both roles are not supported yet; give "
-                                "attention and FFN ranks apart, such as 4A4F",
-                                word);
-    if (*cursor++ != 'A' || !read_digits(&cursor, &second) || second == 0 ||
-        strcmp(cursor, "F") != 0)
-        return afj_words_refuse(why, "layout \"%s\" is not of the form 2A2F", word);
+        return afj_words_refuse(why, "layout \"%s\" is not of the form 2A2F or 8B", word);
+    const bool both = strcmp(cursor, "B") == 0;
+    if (both)
+        second = first;
+    else if (*cursor++ != 'A' || !read_digits(&cursor, &second) || second == 0 ||
+             strcmp(cursor, "F") != 0)
+        return afj_words_refuse(why, "layout \"%s\" is not of the form 2A2F or 8B", word);
     if (second > AFDEP_MAX_FFN_RANKS)
         return afj_words_refuse(why, "layout %s has %llu FFN ranks; at most %d are possible", word,
                                 (unsigned long long)second, AFDEP_MAX_FFN_RANKS);
     if (first > AFDEP_MAX_RANKS || first + second > AFDEP_MAX_RANKS)
         return afj_words_refuse(why, "layout %s has more than %d ranks", word, AFDEP_MAX_RANKS);
-    *attention = (uint32_t)first;
-    *ffn = (uint32_t)second;
+    *layout = (struct afj_layout){(uint32_t)first, (uint32_t)second, both ? (uint32_t)first : 0};
     return true;
+}
+
+struct afj_layout_name afj_words_layout_name(const struct afj_layout *layout)
+{
+    struct afj_layout_name name;
+    const uint32_t both = layout->both;
+    if (both > 0 && both == layout->attention && both == layout->ffn)
+        snprintf(name.text, sizeof name.text, "%uB", both);
+    else if (both > 0)
+        snprintf(name.text, sizeof name.text, "%uA%uF+%uB", layout->attention, layout->ffn, both);
+    else
+        snprintf(name.text, sizeof name.text, "%uA%uF", layout->attention, layout->ffn);
+    return name;
 }
 
 bool afj_words_number(const char *name, const char *word, uint64_t low, uint64_t high,
@@ -85,12 +95,36 @@ bool afj_words_device(const char *word, uint32_t *kind, struct afj_why *why)
     return true;
 }
 
+/* The words of a choice, by number. */
+static const char *const dtypes[] = {[AFDEP_DTYPE_BF16] = "bf16",
+                                     [AFDEP_DTYPE_FP8] = "fp8",
+                                     [AFDEP_DTYPE_FP8_UE8M0] = "fp8-ue8m0",
+                                     [AFDEP_DTYPE_OPAQUE] = "opaque"};
+static const char *const receives[] = {[AFDEP_RECEIVE_COMPACT] = "compact",
+                                       [AFDEP_RECEIVE_VIEW] = "view",
+                                       [AFDEP_RECEIVE_EXPERT_MAJOR] = "expert-major"};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes, RECEIVES = sizeof receives / sizeof *receives };
+
 bool afj_words_dtype(const char *word, uint32_t *dtype, struct afj_why *why)
 {
-    if (strcmp(word, "bf16") != 0)
-        return afj_words_refuse(why, "dtype is \"%s\"; only bf16 is supported so far", word);
-    *dtype = AFDEP_DTYPE_BF16;
-    return true;
+    for (uint32_t i = AFDEP_DTYPE_BF16; i < DTYPES; i++)
+        if (strcmp(word, dtypes[i]) == 0) {
+            *dtype = i;
+            return true;
+        }
+    return afj_words_refuse(why, "dtype is \"%s\"; it must be bf16, fp8, fp8-ue8m0 or opaque",
+                            word);
+}
+
+bool afj_words_receive(const char *word, uint32_t *layout, struct afj_why *why)
+{
+    for (uint32_t i = AFDEP_RECEIVE_COMPACT; i < RECEIVES; i++)
+        if (strcmp(word, receives[i]) == 0) {
+            *layout = i;
+            return true;
+        }
+    return afj_words_refuse(why, "receive is \"%s\"; it must be compact, view or expert-major",
+                            word);
 }
 
 bool afj_words_duty(const char *word, uint32_t *duty, struct afj_why *why)
@@ -114,7 +148,14 @@ const char *afj_words_device_name(uint32_t kind)
 
 const char *afj_words_dtype_name(uint32_t dtype)
 {
-    return dtype == AFDEP_DTYPE_BF16 ? "bf16" : "unknown";
+    return dtype >= AFDEP_DTYPE_BF16 && dtype < DTYPES ? dtypes[dtype] : "unknown";
+}
+
+const char *afj_words_receive_name(uint32_t layout)
+{
+    if (layout == 0)
+        return receives[AFDEP_RECEIVE_COMPACT];
+    return layout < RECEIVES ? receives[layout] : "unknown";
 }
 
 const char *afj_words_duty_name(uint32_t duty)

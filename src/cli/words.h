@@ -27,19 +27,30 @@ struct afj_why {
 __attribute__((format(printf, 2, 3))) bool afj_words_refuse(struct afj_why *why, const char *format,
                                                             ...);
 
-/* "2A2F" to its two numbers; refuses "8B" with the reason. */
-bool afj_words_layout(const char *word, uint32_t *attention, uint32_t *ffn, struct afj_why *why);
+/* Ranks of a deployment: "2A2F", or "8B", whose ranks have both roles. */
+struct afj_layout {
+    uint32_t attention, ffn, both;
+};
+bool afj_words_layout(const char *word, struct afj_layout *layout, struct afj_why *why);
+/* The word of a layout; some ranks of both roles are "4A4F+2B". */
+struct afj_layout_name {
+    char text[40];
+};
+struct afj_layout_name afj_words_layout_name(const struct afj_layout *layout);
 
 /* A decimal number from `low` to `high`. `name` is what the sentence calls it. */
 bool afj_words_number(const char *name, const char *word, uint64_t low, uint64_t high,
                       uint64_t *number, struct afj_why *why);
 
-/* "cuda" or "sim"; "bf16"; "source" or "expert". */
+/* "cuda" or "sim"; "bf16", "fp8", "fp8-ue8m0" or "opaque"; "compact", "view" or "expert-major";
+ * "source" or "expert". */
 bool afj_words_device(const char *word, uint32_t *kind, struct afj_why *why);
 bool afj_words_dtype(const char *word, uint32_t *dtype, struct afj_why *why);
+bool afj_words_receive(const char *word, uint32_t *layout, struct afj_why *why);
 bool afj_words_duty(const char *word, uint32_t *duty, struct afj_why *why);
 const char *afj_words_device_name(uint32_t kind);
 const char *afj_words_dtype_name(uint32_t dtype);
+const char *afj_words_receive_name(uint32_t layout);
 const char *afj_words_duty_name(uint32_t duty);
 
 /* NVLink domains: 1 is all there is so far. */

@@ -19,8 +19,12 @@ run 2 afdep-compile plan
 has stderr 'no layout was given'
 run 2 afdep-compile plan --layout
 has stderr 'usage: afdep-compile plan'
-run 2 afdep-compile plan --layout 8B
-has stderr 'layout 8B: ranks with both roles are not supported yet'
+run 0 afdep-compile plan --layout 8B
+has stdout 'both, ranks 0 to 7'
+run 2 afdep-compile plan --layout 2A2F --dtype int8
+has stderr 'it must be bf16, fp8, fp8-ue8m0 or opaque'
+run 2 afdep-compile plan --layout 2A2F --receive sorted
+has stderr 'it must be compact, view or expert-major'
 run 2 afdep-compile plan --layout 2F2A
 has stderr '"2F2A" is not of the form 2A2F'
 run 2 afdep-compile plan --layout 2A2F --domains 2
@@ -35,8 +39,8 @@ run 2 afdep-compile plan --layout 2A2F --device tpu
 has stderr 'it must be cuda or sim'
 run 2 afdep-compile plan --layout 2A2F --duty forward
 has stderr 'not supported yet'
-run 2 afdep-compile plan --layout 2A3F --experts 128
-has stderr 'experts is 128'
+run 2 afdep-compile plan --layout 2A3F --dtype fp8 --hidden 2056
+has stderr 'hidden is 2056'
 run 2 afdep-compile build --layout 2A2F -j 0
 has stderr '-j is "0"'
 run 2 afdep-compile env surplus
