@@ -20,7 +20,9 @@ class Kernel(c.Structure):
 class Plan(c.Structure):
     _fields_ = [(name, c.c_uint32) for name in ("struct_size", "rank", "role", "kernel_count")] + [
         (name, c.c_uint64) for name in ("window_bytes", "inbox_rows", "inbox_row_bytes",
-                                        "state_bytes")] + [("kernels", Kernel * 16)]
+                                        "state_bytes")] + [("kernels", Kernel * 16)] + [
+                                            ("receive_rows", c.c_uint64),
+                                            ("local_experts", c.c_uint32), ("ctas", c.c_uint32)]
 
 
 def config_of(**fields):
@@ -40,7 +42,7 @@ def main():
     plan = Plan(c.sizeof(Plan))
     assert library.afdep_plan_query(c.byref(config_of()), 0, c.byref(plan)) == 0, \
         library.afdep_last_error()
-    assert (plan.role, plan.inbox_rows, plan.inbox_row_bytes) == (2, 2 * 2048, 4096 + 64)
+    assert (plan.role, plan.inbox_rows, plan.inbox_row_bytes) == (2, 2 * 2048, 4096)
     assert plan.kernels[0].entry == b"receive_few", plan.kernels[0].entry
 
     assert library.afdep_plan_query(c.byref(config_of(hidden=4100)), 0, c.byref(plan)) == 2

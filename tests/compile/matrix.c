@@ -14,6 +14,8 @@
 #include "jit/source.h"
 #include "plan/plan.h"
 
+static const struct afj_controls plain_controls = {.shape = ""};
+
 enum { SKIP = 77, REGISTERS_A_CTA = 65536, LANES = 32 };
 
 /* Small and large ratios, rows that divide evenly and not, rows in one piece and in many. */
@@ -116,7 +118,7 @@ static void compile_plan(struct matrix *matrix, size_t index, uint32_t role)
     config.hidden = plans[index].hidden;
     config.top_k = plans[index].top_k;
     if (afj_config_read(&config, &checked) != AFDEP_OK ||
-        afj_plan_make(&checked, role, "", &plan) != AFDEP_OK) {
+        afj_plan_make(&checked, role, &plain_controls, &plan) != AFDEP_OK) {
         fprintf(stderr, "plan %zu: %s\n", index, afdep_last_error());
         matrix->failed++;
         return;

@@ -17,6 +17,8 @@
 #include "jit/obtain.h"
 #include "plan/plan.h"
 
+static const struct afj_controls plain_controls = {.shape = ""};
+
 enum { MOST_LOG_BYTES = 1 << 20 };
 
 long flight_compile_ms = 200;
@@ -234,8 +236,8 @@ bool flight_begin(void)
     unsetenv("AFDEP_LOG");
     afj_obtain_use_compiler(&slow);
     return afj_config_read(&config, &checked) == AFDEP_OK &&
-           afj_plan_make(&checked, AFDEP_ROLE_ATTENTION, "", &plans[0]) == AFDEP_OK &&
-           afj_plan_make(&checked, AFDEP_ROLE_FFN, "", &plans[1]) == AFDEP_OK &&
+           afj_plan_make(&checked, AFDEP_ROLE_ATTENTION, &plain_controls, &plans[0]) == AFDEP_OK &&
+           afj_plan_make(&checked, AFDEP_ROLE_FFN, &plain_controls, &plans[1]) == AFDEP_OK &&
            plans[0].kernel_count + plans[1].kernel_count >= FLIGHT_MOST_KERNELS;
 }
 

@@ -39,15 +39,17 @@ static void describe(struct afj_text *text, const afdep_config *config, uint32_t
 {
     const struct afj_plan p = plan_of(config, role);
     const struct afj_regions *r = &p.regions;
-    afj_text_printf(text, "%" PRIu32 "A%" PRIu32 "F %s hidden %" PRIu32 "\n",
-                    config->attention_ranks, config->ffn_ranks,
-                    role == AFDEP_ROLE_FFN ? "ffn" : "attention", config->hidden);
+    static const char *const roles[] = {"", "attention", "ffn", "both"};
+    afj_text_printf(text, "%" PRIu32 "A%" PRIu32 "F %s hidden %" PRIu32 " %s receive %" PRIu32 "\n",
+                    config->attention_ranks, config->ffn_ranks, roles[role], config->hidden,
+                    afj_plan_dtype_name(config->dtype), p.config.fields.receive);
     afj_text_printf(text,
-                    "  row %" PRIu64 " meta_at %" PRIu64 " reply %" PRIu64 " groups %" PRIu32
-                    "\n  attention lane %" PRIu64 " ack at %" PRIu64 ", ffn lane %" PRIu64
-                    " route at %" PRIu64 ", state %" PRIu64 "\n",
-                    r->row_bytes, r->meta_at, r->reply_bytes, r->groups, r->attention_lane_bytes,
-                    r->ack_offset, r->ffn_lane_bytes, r->route_offset, p.state.bytes);
+                    "  row %" PRIu64 " meta %" PRIu64 " at %" PRIu64 " reply %" PRIu64
+                    " groups %" PRIu32 "\n  attention lane %" PRIu64 " ack at %" PRIu64
+                    ", ffn lane %" PRIu64 " route at %" PRIu64 ", state %" PRIu64 "\n",
+                    r->row_bytes, r->meta_bytes, r->meta_offset, r->reply_bytes, r->groups,
+                    r->attention_lane_bytes, r->ack_offset, r->ffn_lane_bytes, r->route_offset,
+                    p.state.bytes);
     for (uint32_t i = 0; i < p.kernel_count; ++i) {
         const struct afj_plan_kernel *k = &p.kernels[i];
         afj_text_printf(text,
@@ -71,6 +73,16 @@ Test(golden, plans)
             const afdep_config c = config_of(device, layouts[l][0], layouts[l][1], layouts[l][2]);
             describe(&text, &c, AFDEP_ROLE_ATTENTION);
             describe(&text, &c, AFDEP_ROLE_FFN);
+        }
+        for (uint32_t dtype = AFDEP_DTYPE_FP8; dtype <= AFDEP_DTYPE_OPAQUE; ++dtype) {
+            afdep_config c = config_of(device, 4, 4, 7168);
+            c.both_ranks = 4;
+            c.dtype = dtype;
+            c.payload_bytes = dtype == AFDEP_DTYPE_OPAQUE ? 3584 + 448 : 0;
+            c.receive =
+                dtype == AFDEP_DTYPE_FP8_UE8M0 ? AFDEP_RECEIVE_VIEW : AFDEP_RECEIVE_EXPERT_MAJOR;
+            c.reply_weights = 1;
+            describe(&text, &c, AFDEP_ROLE_BOTH);
         }
     }
     compare("tests/golden/plans.txt", &text);

@@ -197,8 +197,14 @@ static bool read_option(struct choice *choice, const char *name, const char *wor
                         struct afj_why *why)
 {
     uint64_t number = 0;
-    if (strcmp(name, "--layout") == 0)
-        return afj_words_layout(word, &choice->attention, &choice->ffn, why);
+    if (strcmp(name, "--layout") == 0) {
+        struct afj_layout layout;
+        if (!afj_words_layout(word, &layout, why))
+            return false;
+        choice->attention = layout.attention;
+        choice->ffn = layout.ffn;
+        return true;
+    }
     if (strcmp(name, "--device") == 0)
         return afj_words_device(word, &choice->device, why);
     if (!afj_words_number(name, word, 0, INT64_MAX, &number, why))

@@ -65,10 +65,11 @@ static bool device_is_alive(struct afj_harness *harness, uint32_t rank)
     const uint32_t sent = 0x12345678;
     uint32_t back = 0;
     afdep_device *device = afdep_group_device(harness->group, rank);
-    struct afj_side *side = &harness->sides[rank];
-    EXPECT(afdep_device_copy(device, side->rows, &sent, sizeof sent, harness->streams[rank]) ==
+    void *rows = rank == 0 ? harness->experts[0].array[AFJ_ARRAY_ROWS]
+                           : harness->sources[rank - 1].array[AFJ_ARRAY_ROWS];
+    EXPECT(afdep_device_copy(device, rows, &sent, sizeof sent, harness->streams[rank]) ==
                    AFDEP_OK &&
-               afdep_device_copy(device, &back, side->rows, sizeof back, harness->streams[rank]) ==
+               afdep_device_copy(device, &back, rows, sizeof back, harness->streams[rank]) ==
                    AFDEP_OK &&
                afdep_stream_synchronize(device, harness->streams[rank]) == AFDEP_OK,
            "a copy fails: %s", afdep_last_error());
@@ -100,8 +101,8 @@ static bool a_missing_attention_rank(struct afj_harness *harness)
     if (!wait_for(harness, 0) || !wait_for(harness, 1))
         return false;
     afdep_device *device = afdep_group_device(harness->group, 0);
-    EXPECT(afdep_device_copy(device, &total, harness->sides[0].counts, sizeof total,
-                             harness->streams[0]) == AFDEP_OK &&
+    EXPECT(afdep_device_copy(device, &total, harness->experts[0].array[AFJ_ARRAY_COUNTS],
+                             sizeof total, harness->streams[0]) == AFDEP_OK &&
                afdep_stream_synchronize(device, harness->streams[0]) == AFDEP_OK,
            "a copy fails: %s", afdep_last_error());
     EXPECT(total == 0, "the total after a failed receive is %u", total);

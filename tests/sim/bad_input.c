@@ -72,8 +72,8 @@ Test(bad_config, fields_that_do_not_fit_together_are_named)
 {
     afdep_plan plan = {.struct_size = sizeof plan};
     afdep_config config = good_config();
-    config.ffn_ranks = 3;
-    expect(afdep_plan_query(&config, 0, &plan), AFDEP_ERROR_CONFIG, "experts is 8");
+    config.both_ranks = 2;
+    expect(afdep_plan_query(&config, 0, &plan), AFDEP_ERROR_CONFIG, "both_ranks is 2");
     config = good_config();
     config.attention_ranks = 100;
     config.ffn_ranks = 32;
@@ -189,13 +189,13 @@ Test(bad_calls, null_and_wrong_sizes_are_refused)
     struct afj_harness harness;
     open_harness(&harness);
     afdep_buffer *ffn = harness.buffers[0], *attention = harness.buffers[1];
-    const struct afj_side *side = &harness.sides[1];
+    void *const *side = harness.sources[0].array;
     afdep_dispatch_args dispatch = {.struct_size = sizeof dispatch,
                                     .tokens = 8,
                                     .bucket = 8,
-                                    .rows = side->rows,
-                                    .ids = side->ids,
-                                    .weights = side->weights};
+                                    .rows = side[AFJ_ARRAY_ROWS],
+                                    .ids = side[AFJ_ARRAY_IDS],
+                                    .weights = side[AFJ_ARRAY_WEIGHTS]};
     expect(afdep_dispatch(NULL, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_dispatch(attention, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     dispatch.struct_size = 8;
@@ -206,27 +206,27 @@ Test(bad_calls, null_and_wrong_sizes_are_refused)
     dispatch.lane = 0;
     dispatch.rows = NULL;
     expect(afdep_dispatch(attention, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "rows");
-    dispatch.rows = (const char *)side->rows + 8;
+    dispatch.rows = (const char *)side[AFJ_ARRAY_ROWS] + 8;
     expect(afdep_dispatch(attention, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "aligned to 16");
-    dispatch.rows = side->rows;
+    dispatch.rows = side[AFJ_ARRAY_ROWS];
     dispatch.ids = NULL;
     expect(afdep_dispatch(attention, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "ids");
-    dispatch.ids = side->ids;
+    dispatch.ids = side[AFJ_ARRAY_IDS];
     dispatch.weights = NULL;
     expect(afdep_dispatch(attention, &dispatch, NULL), AFDEP_ERROR_ARGUMENT, "weights");
     const afdep_receive_args receive = {.struct_size = sizeof receive};
     expect(afdep_receive(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_receive(ffn, &receive, NULL), AFDEP_ERROR_ARGUMENT, "rows");
-    const struct afj_side *into = &harness.sides[0];
+    void *const *into = harness.experts[0].array;
     afdep_receive_args crooked = {.struct_size = sizeof crooked,
                                   .bucket = 8,
-                                  .rows = into->rows,
-                                  .ids = into->ids,
-                                  .weights = into->weights,
-                                  .sources = (uint32_t *)((char *)into->sources + 2)};
+                                  .rows = into[AFJ_ARRAY_ROWS],
+                                  .ids = into[AFJ_ARRAY_IDS],
+                                  .weights = into[AFJ_ARRAY_WEIGHTS],
+                                  .sources = (uint32_t *)((char *)into[AFJ_ARRAY_SOURCES] + 2)};
     expect(afdep_receive(ffn, &crooked, NULL), AFDEP_ERROR_ARGUMENT, "sources");
-    crooked.sources = into->sources;
-    crooked.tokens = (uint32_t *)((char *)into->tokens + 1);
+    crooked.sources = into[AFJ_ARRAY_SOURCES];
+    crooked.tokens = (uint32_t *)((char *)into[AFJ_ARRAY_TOKENS] + 1);
     expect(afdep_receive(ffn, &crooked, NULL), AFDEP_ERROR_ARGUMENT, "tokens");
     expect(afdep_reply(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");
     expect(afdep_scale(ffn, NULL, NULL), AFDEP_ERROR_ARGUMENT, "NULL");

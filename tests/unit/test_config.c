@@ -31,7 +31,7 @@ Test(config, every_field_out_of_range_is_refused_with_its_value)
         {offsetof(afdep_config, hidden), 56, "hidden is 56"},
         {offsetof(afdep_config, hidden), 16392, "hidden is 16392"},
         {offsetof(afdep_config, hidden), 4100, "hidden is 4100; it must be a multiple of 8"},
-        {offsetof(afdep_config, dtype), 2, "dtype is 2"},
+        {offsetof(afdep_config, dtype), 5, "dtype is 5"},
         {offsetof(afdep_config, experts), 0, "experts is 0"},
         {offsetof(afdep_config, experts), 65537, "experts is 65537"},
         {offsetof(afdep_config, top_k), 0, "top_k is 0"},
@@ -57,8 +57,80 @@ Test(config, ranks_and_experts_must_fit_each_other)
     afdep_config c = config_of(AFDEP_DEVICE_CUDA, 65, 64, 2048);
     refuses(&c, "65 + 64 = 129");
     c = config_of(AFDEP_DEVICE_CUDA, 2, 3, 2048);
-    c.experts = 128;
-    refuses(&c, "experts is 128; it must be a multiple of ffn_ranks, 3");
+    c.both_ranks = 3;
+    refuses(&c, "both_ranks is 3; it must be 0 to 2");
+    static const uint32_t map[] = {0, 1, 2, 3};
+    c.both_ranks = 0;
+    c.experts = 4;
+    c.expert_ranks = map;
+    refuses(&c, "expert_ranks[3] is 3; there are 3 FFN ranks");
+}
+
+Test(config, what_does_not_go_together_is_named)
+{
+    afdep_config c = AFDEP_CONFIG_INIT;
+    c.dtype = AFDEP_DTYPE_FP8;
+    c.hidden = 2056;
+    refuses(&c, "hidden is 2056; it must be a multiple of 16");
+    c = (afdep_config)AFDEP_CONFIG_INIT;
+    c.payload_bytes = 64;
+    refuses(&c, "payload_bytes is 64");
+    c.dtype = AFDEP_DTYPE_OPAQUE;
+    c.payload_bytes = 72;
+    refuses(&c, "payload_bytes is 72; it must be a multiple of 16");
+    c.payload_bytes = 64;
+    c.receive = AFDEP_RECEIVE_VIEW;
+    refuses(&c, "a view and dtype opaque");
+    c = (afdep_config)AFDEP_CONFIG_INIT;
+    c.alignment = 8;
+    refuses(&c, "alignment is 8; only the expert-major layout");
+    c = (afdep_config)AFDEP_CONFIG_INIT;
+    c.ffn_ranks = 2;
+    c.collect_view = 1;
+    refuses(&c, "collect_view is 1 and ffn_ranks 2");
+    c = (afdep_config)AFDEP_CONFIG_INIT;
+    c.experts = 65536;
+    c.receive = AFDEP_RECEIVE_EXPERT_MAJOR;
+    refuses(&c, "an FFN rank holds 65536 experts");
+    c = (afdep_config)AFDEP_CONFIG_INIT;
+    c.id_bits = 16;
+    refuses(&c, "id_bits is 16; it must be 32 or 64");
+}
+
+Test(config, experts_that_do_not_divide_are_spread_in_blocks)
+{
+    for (uint32_t experts = 1; experts <= 40; ++experts)
+        for (uint32_t ffn = 1; ffn <= 9; ++ffn) {
+            afdep_config c = config_of(AFDEP_DEVICE_CUDA, 1, ffn, 64);
+            struct afj_config out;
+            uint32_t held[9] = {0}, last = 0;
+            c.experts = experts;
+            cr_assert_eq(afj_config_read(&c, &out), AFDEP_OK, "%s", afdep_last_error());
+            for (uint32_t e = 0; e < experts; ++e) {
+                const uint32_t owner = afj_config_owner(&out, e);
+                cr_assert(owner >= last && owner < ffn);
+                last = owner;
+                held[owner]++;
+            }
+            for (uint32_t f = 0; f < ffn; ++f) {
+                cr_assert_eq(held[f], afj_config_local_experts(&out, f));
+                cr_assert_eq(held[f], experts / ffn + (f < experts % ffn));
+            }
+        }
+}
+
+Test(config, ranks_of_both_roles_are_the_last_ffn_ranks_and_the_first_attention_ranks)
+{
+    afdep_config c = config_of(AFDEP_DEVICE_CUDA, 3, 4, 64);
+    struct afj_config out;
+    c.both_ranks = 2;
+    cr_assert_eq(afj_config_read(&c, &out), AFDEP_OK, "%s", afdep_last_error());
+    static const uint32_t roles[] = {AFDEP_ROLE_FFN, AFDEP_ROLE_FFN, AFDEP_ROLE_BOTH,
+                                     AFDEP_ROLE_BOTH, AFDEP_ROLE_ATTENTION};
+    cr_assert_eq(afj_config_ranks(&out), 5);
+    for (uint32_t r = 0; r < 5; ++r)
+        cr_assert_eq(afj_config_role(&out, r), roles[r]);
+    cr_assert_eq(afj_config_attention_rank(&out, 2), 4);
 }
 
 Test(config, an_architecture_is_spelled_as_the_compiler_spells_it)

@@ -15,10 +15,10 @@ Test(regions, an_ffn_rank_registers_a_x_capacity_rows_and_an_attention_rank_f_x_
     cr_assert_eq(attention.role, AFDEP_ROLE_ATTENTION);
     cr_assert_eq(ffn.inbox_rows, 2ull * 3 * 2048);
     cr_assert_eq(attention.inbox_rows, 2ull * 2 * 2048);
-    cr_assert_eq(ffn.inbox_row_bytes, 2880 * 2 + 8 * 8);
+    cr_assert_eq(ffn.inbox_row_bytes, 2880 * 2);
     cr_assert_eq(attention.inbox_row_bytes, 2880 * 2);
     /* "No more": beside the rows there are route words or acks, and rounding. */
-    const uint64_t rows = ffn.inbox_rows * ffn.inbox_row_bytes;
+    const uint64_t rows = ffn.inbox_rows * (ffn.inbox_row_bytes + 64);
     cr_assert_geq(ffn.window_bytes, rows);
     cr_assert_lt(ffn.window_bytes, rows + 2 * (3 * 67 * 4 + 128 + 256));
     const uint64_t replies = attention.inbox_rows * attention.inbox_row_bytes;
@@ -35,8 +35,10 @@ Test(regions, slots_and_words_are_aligned_for_every_hidden)
             c.capacity = 1 + hidden % 97;
             const struct afj_plan p = plan_of(&c, AFDEP_ROLE_FFN);
             cr_assert_eq(p.regions.row_bytes % 16, 0);
-            cr_assert_eq(p.regions.meta_at % 16, 0);
-            cr_assert_geq(p.regions.row_bytes, hidden * 2 + top_k * 8);
+            cr_assert_eq(p.regions.row_bytes, hidden * 2);
+            cr_assert_eq(p.regions.meta_bytes % 16, 0);
+            cr_assert_geq(p.regions.meta_bytes, top_k * 8);
+            cr_assert_eq(p.regions.meta_offset % 128, 0);
             cr_assert_eq(p.regions.route_offset % 4, 0);
             cr_assert_eq(p.regions.ffn_lane_bytes % 256, 0);
         }
@@ -47,8 +49,8 @@ Test(regions, offsets_do_not_wrap_at_32_bits)
     afdep_config c = config_of(AFDEP_DEVICE_CUDA, 7, 1, 16384);
     c.capacity = 100000;
     const struct afj_plan p = plan_of(&c, AFDEP_ROLE_FFN);
-    cr_assert_eq(p.regions.row_bytes, 32768 + 64);
-    cr_assert_geq(p.regions.route_offset, 7ull * 100000 * 32832);
+    cr_assert_eq(p.regions.meta_offset, 7ull * 100000 * 32768);
+    cr_assert_eq(p.regions.route_offset, 7ull * 100000 * (32768 + 64));
 }
 
 Test(plan, the_shares_and_pieces_of_every_kernel_cover_a_row_exactly_once)

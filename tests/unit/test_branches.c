@@ -1,0 +1,211 @@
+/* test_branches.c: streams of the sim device that wait for each other, and graphs with branches. */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include <afdep/afdep.h>
+
+#include "net/local.h"
+
+/* Two devices, three streams of the first and one of the second, and words to copy about. */
+struct rig {
+    afdep_group *group;
+    afdep_device *device[2];
+    afdep_stream stream[3], other;
+    afdep_event *event[4];
+    uint32_t *words; /* [8] */
+};
+
+#define OK(call) cr_assert_eq(call, AFDEP_OK, "%s", afdep_last_error())
+
+static void open_rig(struct rig *rig)
+{
+    memset(rig, 0, sizeof *rig);
+    OK(afdep_group_create_local(AFDEP_DEVICE_SIM, 2, NULL, &rig->group));
+    for (uint32_t i = 0; i < 2; i++)
+        rig->device[i] = afdep_group_device(rig->group, i);
+    for (int i = 0; i < 3; i++)
+        OK(afdep_stream_create(rig->device[0], &rig->stream[i]));
+    OK(afdep_stream_create(rig->device[1], &rig->other));
+    for (int i = 0; i < 4; i++)
+        OK(afdep_event_create(rig->device[i == 3], &rig->event[i]));
+    void *memory = NULL;
+    OK(afdep_device_alloc(rig->device[0], 8 * sizeof(uint32_t), &memory));
+    rig->words = memory;
+    OK(afdep_device_fill(rig->device[0], rig->words, 0, 8 * sizeof(uint32_t), NULL));
+    OK(afdep_device_synchronize(rig->device[0]));
+}
+
+static void close_rig(struct rig *rig)
+{
+    for (int i = 0; i < 4; i++)
+        afdep_event_destroy(rig->event[i]);
+    for (int i = 0; i < 3; i++)
+        afdep_stream_destroy(rig->device[0], rig->stream[i]);
+    afdep_stream_destroy(rig->device[1], rig->other);
+    afdep_device_free(rig->device[0], rig->words);
+    afdep_group_destroy(rig->group);
+}
+
+static void copy(struct rig *rig, int stream, int to, int from)
+{
+    OK(afdep_device_copy(rig->device[0], rig->words + to, rig->words + from, sizeof(uint32_t),
+                         rig->stream[stream]));
+}
+
+static void set(struct rig *rig, int stream, int to, uint8_t value)
+{
+    OK(afdep_device_fill(rig->device[0], rig->words + to, value, sizeof(uint32_t),
+                         rig->stream[stream]));
+}
+
+Test(branches, a_stream_waits_for_another)
+{
+    struct rig rig;
+    open_rig(&rig);
+    OK(afdep_stream_delay(rig.device[0], rig.stream[0], 100));
+    set(&rig, 0, 1, 0x11);
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    copy(&rig, 1, 2, 1);
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    cr_assert_eq(rig.words[2], 0x11111111u);
+    close_rig(&rig);
+}
+
+Test(branches, a_stream_of_another_device_waits_too)
+{
+    struct rig rig;
+    open_rig(&rig);
+    OK(afdep_stream_delay(rig.device[1], rig.other, 100));
+    OK(afdep_event_record(rig.event[3], rig.other));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[0], rig.event[3]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+    double us = 0;
+    OK(afdep_event_elapsed(rig.event[3], rig.event[0], &us));
+    cr_assert_geq(us, 0);
+    close_rig(&rig);
+}
+
+Test(branches, what_was_never_recorded_is_not_waited_for)
+{
+    struct rig rig;
+    open_rig(&rig);
+    OK(afdep_stream_wait(rig.device[0], rig.stream[0], rig.event[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+    close_rig(&rig);
+}
+
+Test(branches, a_wait_is_for_the_record_before_it)
+{
+    struct rig rig;
+    open_rig(&rig);
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    /* A later record of the same event waits for stream 1: no circle. */
+    OK(afdep_event_record(rig.event[1], rig.stream[1]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[0], rig.event[1]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    close_rig(&rig);
+}
+
+Test(branches, an_event_may_go_while_it_is_waited_for)
+{
+    struct rig rig;
+    open_rig(&rig);
+    OK(afdep_stream_delay(rig.device[0], rig.stream[0], 100));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    afdep_event_destroy(rig.event[0]);
+    rig.event[0] = NULL;
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    close_rig(&rig);
+}
+
+/* words[1] goes to [2] in one branch and to [3] in another; both come together in [4]. */
+static afdep_graph *capture_diamond(struct rig *rig)
+{
+    afdep_graph *graph = NULL;
+    OK(afdep_capture_begin(rig->device[0], rig->stream[0]));
+    OK(afdep_event_record(rig->event[0], rig->stream[0]));
+    OK(afdep_stream_wait(rig->device[0], rig->stream[1], rig->event[0]));
+    OK(afdep_stream_wait(rig->device[0], rig->stream[2], rig->event[0]));
+    copy(rig, 1, 2, 1);
+    copy(rig, 2, 3, 1);
+    OK(afdep_event_record(rig->event[1], rig->stream[1]));
+    OK(afdep_event_record(rig->event[2], rig->stream[2]));
+    OK(afdep_stream_wait(rig->device[0], rig->stream[0], rig->event[1]));
+    OK(afdep_stream_wait(rig->device[0], rig->stream[0], rig->event[2]));
+    copy(rig, 0, 4, 2);
+    copy(rig, 0, 5, 3);
+    OK(afdep_capture_end(rig->device[0], rig->stream[0], &graph));
+    return graph;
+}
+
+Test(branches, a_graph_runs_its_branches_and_then_goes_on)
+{
+    struct rig rig;
+    open_rig(&rig);
+    afdep_graph *graph = capture_diamond(&rig);
+    for (uint8_t value = 1; value < 50; value++) {
+        set(&rig, 0, 1, value);
+        OK(afdep_graph_launch(graph, rig.stream[0]));
+        copy(&rig, 0, 6, 4);
+        OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+        cr_assert_eq(rig.words[6], value * 0x01010101u);
+        cr_assert_eq(rig.words[5], value * 0x01010101u);
+    }
+    /* The streams are free again. */
+    set(&rig, 1, 7, 9);
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    cr_assert_eq(rig.words[7], 0x09090909u);
+    afdep_graph_destroy(graph);
+    close_rig(&rig);
+}
+
+Test(branches, a_branch_that_is_not_waited_for_is_refused)
+{
+    struct rig rig;
+    afdep_graph *graph = NULL;
+    open_rig(&rig);
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    copy(&rig, 1, 2, 1);
+    cr_assert_eq(afdep_capture_end(rig.device[0], rig.stream[1], &graph), AFDEP_ERROR_DEVICE);
+    cr_assert(strstr(afdep_last_error(), "begun in another stream"), "%s", afdep_last_error());
+    cr_assert_eq(afdep_capture_end(rig.device[0], rig.stream[0], &graph), AFDEP_ERROR_DEVICE);
+    cr_assert(strstr(afdep_last_error(), "not waited for"), "%s", afdep_last_error());
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    close_rig(&rig);
+}
+
+Test(branches, an_event_of_no_capture_is_refused_inside_one)
+{
+    struct rig rig;
+    afdep_graph *graph = NULL;
+    open_rig(&rig);
+    OK(afdep_event_record(rig.event[0], rig.stream[1]));
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    cr_assert_eq(afdep_stream_wait(rig.device[0], rig.stream[0], rig.event[0]), AFDEP_ERROR_DEVICE);
+    OK(afdep_capture_end(rig.device[0], rig.stream[0], &graph));
+    afdep_graph_destroy(graph);
+    close_rig(&rig);
+}
+
+Test(branches, a_delay_is_refused_while_recording)
+{
+    struct rig rig;
+    afdep_graph *graph = NULL;
+    open_rig(&rig);
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    cr_assert_eq(afdep_stream_delay(rig.device[0], rig.stream[0], 5), AFDEP_ERROR_DEVICE);
+    cr_assert(strstr(afdep_last_error(), "being recorded"), "%s", afdep_last_error());
+    OK(afdep_capture_end(rig.device[0], rig.stream[0], &graph));
+    afdep_graph_destroy(graph);
+    close_rig(&rig);
+}
