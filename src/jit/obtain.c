@@ -17,7 +17,7 @@
 #include "cache/claim.h"
 #include "cache/store.h"
 #include "jit/compiler.h"
-#include "jit/memory.h"
+#include "jit/held.h"
 #include "jit/recipe.h"
 #include "jit/source.h"
 
@@ -66,7 +66,7 @@ static double now_ms(void)
 
 void afj_obtain_use_compiler(const struct afj_compiler *compiler) { process.compiler = compiler; }
 
-static void take_image(struct afj_wanted *wanted, const struct afj_memory_image *held,
+static void take_image(struct afj_wanted *wanted, const struct afj_held_image *held,
                        uint32_t origin)
 {
     wanted->image = held->image;
@@ -103,7 +103,7 @@ static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *r
         free(facts);
         return false;
     }
-    const struct afj_memory_image found = {
+    const struct afj_held_image found = {
         .key = recipe->key,
         .image = image,
         .bytes = bytes,
@@ -111,7 +111,7 @@ static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *r
         .shared_bytes = fact(facts, "shared_bytes="),
         .spill_bytes = fact(facts, "spill_bytes="),
     };
-    const struct afj_memory_image *held = afj_memory_keep(&found);
+    const struct afj_held_image *held = afj_held_keep(&found);
     if (held) {
         take_image(wanted, held, AFDEP_ORIGIN_LOCAL);
         atomic_fetch_add(&process.hits_local, 1);
@@ -165,7 +165,7 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
         afj_compiled_finish(&compiled);
         return status;
     }
-    const struct afj_memory_image made = {
+    const struct afj_held_image made = {
         .key = recipe->key,
         .image = compiled.image,
         .bytes = compiled.image_bytes,
@@ -174,7 +174,7 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
         .spill_bytes = compiled.spill_bytes,
     };
     compiled.image = NULL; /* moved */
-    const struct afj_memory_image *held = afj_memory_keep(&made);
+    const struct afj_held_image *held = afj_held_keep(&made);
     if (held) {
         take_image(wanted, held, AFDEP_ORIGIN_COMPILER);
         atomic_fetch_add(&process.compiles, 1);
@@ -240,11 +240,11 @@ static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj
                                      const struct afj_recipe *recipe,
                                      const struct afj_compiler *compiler, bool wait, bool *busy)
 {
-    const struct afj_memory_image *held = NULL;
+    const struct afj_held_image *held = NULL;
     bool mine = false;
     if (wanted->refresh)
         return find_or_compile(wanted, source, recipe, compiler, wait, busy);
-    AFJ_TRY(afj_memory_begin(&recipe->key, wait, &mine, &held));
+    AFJ_TRY(afj_held_begin(&recipe->key, wait, &mine, &held));
     if (!mine) {
         *busy = held == NULL;
         if (held) {
@@ -254,7 +254,7 @@ static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj
         return AFDEP_OK;
     }
     const afdep_status status = find_or_compile(wanted, source, recipe, compiler, wait, busy);
-    afj_memory_end(&recipe->key, status);
+    afj_held_end(&recipe->key, status);
     return status;
 }
 

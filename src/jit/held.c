@@ -1,6 +1,5 @@
-/* memory.c: the images that this process has, and the keys that its threads are making images of.
- */
-#include "jit/memory.h"
+/* held.c: the images that this process has, and the keys that its threads make images of. */
+#include "jit/held.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ struct flight {
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t landed = PTHREAD_COND_INITIALIZER;
-static struct afj_memory_image *images;
+static struct afj_held_image *images;
 static struct flight *flights;
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
@@ -42,9 +41,9 @@ static void watch_forks(void)
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static struct afj_memory_image *find_image(const struct afj_digest *key)
+static struct afj_held_image *find_image(const struct afj_digest *key)
 {
-    struct afj_memory_image *image = images;
+    struct afj_held_image *image = images;
     while (image && !afj_digest_equal(&image->key, key))
         image = image->next;
     return image;
@@ -83,8 +82,8 @@ static afdep_status await_flight(struct flight *flight)
     return status;
 }
 
-afdep_status afj_memory_begin(const struct afj_digest *key, bool wait, bool *mine,
-                              const struct afj_memory_image **held)
+afdep_status afj_held_begin(const struct afj_digest *key, bool wait, bool *mine,
+                            const struct afj_held_image **held)
 {
     struct flight *flight = NULL;
     afdep_status status = AFDEP_OK;
@@ -105,7 +104,7 @@ afdep_status afj_memory_begin(const struct afj_digest *key, bool wait, bool *min
     return status;
 }
 
-void afj_memory_end(const struct afj_digest *key, afdep_status status)
+void afj_held_end(const struct afj_digest *key, afdep_status status)
 {
     pthread_mutex_lock(&lock);
     struct flight **at = find_flight(key);
@@ -123,9 +122,9 @@ void afj_memory_end(const struct afj_digest *key, afdep_status status)
     pthread_mutex_unlock(&lock);
 }
 
-const struct afj_memory_image *afj_memory_keep(const struct afj_memory_image *image)
+const struct afj_held_image *afj_held_keep(const struct afj_held_image *image)
 {
-    struct afj_memory_image *kept = malloc(sizeof *kept);
+    struct afj_held_image *kept = malloc(sizeof *kept);
     if (!kept) {
         free(image->image);
         return NULL;
