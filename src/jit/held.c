@@ -122,6 +122,14 @@ void afj_held_end(const struct afj_digest *key, afdep_status status)
     pthread_mutex_unlock(&lock);
 }
 
+const struct afj_held_image *afj_held_find(const struct afj_digest *key)
+{
+    pthread_mutex_lock(&lock);
+    const struct afj_held_image *image = find_image(key);
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
 const struct afj_held_image *afj_held_keep(const struct afj_held_image *image)
 {
     struct afj_held_image *kept = malloc(sizeof *kept);

@@ -15,6 +15,7 @@ struct afj_held_image {
     void *image;
     size_t bytes;
     uint32_t registers, shared_bytes, spill_bytes;
+    bool compiled; /* by this process; otherwise it came from the cache */
     struct afj_held_image *next;
 };
 
@@ -25,6 +26,9 @@ afdep_status afj_held_begin(const struct afj_digest *key, bool wait, bool *mine,
                             const struct afj_held_image **held);
 /* What came of it; a failure takes this thread's sentence along. */
 void afj_held_end(const struct afj_digest *key, afdep_status status);
+
+/* The image of a key, or NULL. Does not wait for a thread that is making it. */
+const struct afj_held_image *afj_held_find(const struct afj_digest *key);
 
 /* Keep an image; takes the ownership of `image`. The newest of a key is the one that is found.
  * NULL without memory; the image is then freed. */

@@ -95,8 +95,7 @@ static bool get_from_store(struct afj_wanted *wanted, const struct afj_recipe *r
                                  &image, &bytes, &facts))
         return false;
     if (compiler->check(image, bytes, wanted->arch_used, wanted->kernel->name) != AFDEP_OK) {
-        afj_log(AFJ_LOG_WARN, "cached kernel %s is set aside: %s", wanted->key,
-                afj_status_sentence());
+        AFJ_WARN_ONCE("cached kernel %s is set aside: %s", wanted->key, afj_status_sentence());
         afj_status_clear();
         afj_store_reject(store, &recipe->key);
         free(image);
@@ -133,7 +132,7 @@ static bool put_in_store(const struct afj_wanted *wanted, const struct afj_recip
     const struct afj_store_facts facts = {
         .role = afj_plan_duty_name(wanted->kernel->duty),
         .ratio = ratio,
-        .dtype = "bf16",
+        .dtype = afj_plan_dtype_name(c->dtype),
         .topo = "domains=1",
         .arch = wanted->arch_used,
         .hidden = c->hidden,
@@ -172,6 +171,7 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
         .registers = compiled.registers,
         .shared_bytes = compiled.shared_bytes,
         .spill_bytes = compiled.spill_bytes,
+        .compiled = true,
     };
     compiled.image = NULL; /* moved */
     const struct afj_held_image *held = afj_held_keep(&made);
@@ -210,10 +210,6 @@ static afdep_status find_or_compile(struct afj_wanted *wanted, const struct afj_
     bool stored = true;
     if (!store)
         return compile_image(wanted, source, recipe, compiler, &stored);
-    if (wanted->refresh) {
-        afj_store_reject(store, &recipe->key);
-        return compile_image(wanted, source, recipe, compiler, &stored);
-    }
     if (get_from_store(wanted, recipe, compiler))
         return AFDEP_OK;
     enum afj_claim_answer answer = afj_claim_try(store, &recipe->key, &waited, &claim);
@@ -235,6 +231,25 @@ static afdep_status find_or_compile(struct afj_wanted *wanted, const struct afj_
     return status;
 }
 
+/* A device refused the image of this key. One that came from the cache is made anew; of one that
+ * this process has compiled, compiling it again would make the same. */
+static afdep_status obtain_afresh(struct afj_wanted *wanted, const struct afj_source *source,
+                                  const struct afj_recipe *recipe,
+                                  const struct afj_compiler *compiler)
+{
+    const struct afj_held_image *held = afj_held_find(&recipe->key);
+    struct afj_store *store = afj_obtain_store();
+    bool stored = false;
+    if (held && held->compiled) {
+        take_image(wanted, held, AFDEP_ORIGIN_MEMORY);
+        atomic_fetch_add(&process.hits_memory, 1);
+        return AFDEP_OK;
+    }
+    if (store)
+        afj_store_reject(store, &recipe->key);
+    return compile_image(wanted, source, recipe, compiler, &stored);
+}
+
 /* Memory, then the cache, then the compiler. */
 static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj_source *source,
                                      const struct afj_recipe *recipe,
@@ -243,7 +258,7 @@ static afdep_status obtain_by_recipe(struct afj_wanted *wanted, const struct afj
     const struct afj_held_image *held = NULL;
     bool mine = false;
     if (wanted->refresh)
-        return find_or_compile(wanted, source, recipe, compiler, wait, busy);
+        return obtain_afresh(wanted, source, recipe, compiler);
     AFJ_TRY(afj_held_begin(&recipe->key, wait, &mine, &held));
     if (!mine) {
         *busy = held == NULL;
@@ -347,7 +362,7 @@ static void *run_worker(void *argument)
 static uint32_t choose_jobs(uint32_t jobs, uint32_t count)
 {
     if (jobs == 0)
-        jobs = (uint32_t)afj_env_number(AFJ_ENV_JIT_JOBS, 1, 256, 0);
+        jobs = (uint32_t)afj_env_number(AFJ_ENV_JIT_JOBS, 1, MOST_JOBS, 0);
     if (jobs == 0) {
         cpu_set_t cpus;
         CPU_ZERO(&cpus);

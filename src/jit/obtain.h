@@ -15,7 +15,7 @@ struct afj_wanted {
     const struct afj_plan *plan;          /* borrowed */
     const struct afj_plan_kernel *kernel; /* borrowed */
     const char *arch;                     /* borrowed; "" takes the default of the device kind */
-    bool refresh;                         /* compile even if the cache has it */
+    bool refresh;                         /* a device refused what came of it the last time */
 
     afdep_status status;
     char error[512]; /* the sentence, if status is not AFDEP_OK */
@@ -32,7 +32,9 @@ struct afj_wanted {
 typedef void (*afj_obtain_callback)(const struct afj_wanted *wanted, uint32_t done, void *user);
 
 /* Have every image, `jobs` at once (0: AFDEP_JIT_JOBS, or one a CPU of the affinity mask). All are
- * tried; returns the first failure in order of the array, with its sentence. */
+ * tried; returns the first failure in order of the array, with its sentence. With `refresh` an
+ * image that came from the cache is set aside and compiled; one that this process compiled stays.
+ */
 afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs,
                         afj_obtain_callback callback, void *user);
 

@@ -7,28 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-
-static char captured[8192];
-static int capture_pipe[2], kept_stderr;
-
-static void begin_capture(void)
-{
-    cr_assert_eq(pipe(capture_pipe), 0);
-    kept_stderr = dup(STDERR_FILENO);
-    cr_assert(dup2(capture_pipe[1], STDERR_FILENO) >= 0);
-}
-
-static void end_capture(void)
-{
-    dup2(kept_stderr, STDERR_FILENO);
-    close(capture_pipe[1]);
-    size_t length = 0;
-    ssize_t got;
-    while ((got = read(capture_pipe[0], captured + length, sizeof captured - 1 - length)) > 0)
-        length += (size_t)got;
-    captured[length] = '\0';
-    close(capture_pipe[0]);
-}
+#include "support/capture.h"
 
 Test(log, writes_what_is_asked_for)
 {
