@@ -132,7 +132,7 @@ void afj_claim_release(struct afj_claim *claim, bool stored)
     afj_lock_release(&claim->lock);
 }
 
-/* Say once who makes what this process waits for. */
+/* Say who makes what this process waits for. */
 static void tell(const struct afj_store *store, const struct afj_digest *key, uint64_t waited_s)
 {
     char hex[33];
@@ -142,9 +142,9 @@ static void tell(const struct afj_store *store, const struct afj_digest *key, ui
     if (path && afj_path_read(path, false, MOST_NOTE_BYTES, &text, &length) != 0)
         text = NULL;
     afj_digest_hex(key, hex);
-    afj_log(AFJ_LOG_WARN, "waiting for %s, which compiles kernel %s, for %" PRIu64 " s so far",
-            text && length > VAIN_NOTE_BYTES ? (const char *)text : "another process", hex,
-            waited_s);
+    AFJ_WARN_ONCE("waiting for %s, which compiles kernel %s, for %" PRIu64 " s so far",
+                  text && length > VAIN_NOTE_BYTES ? (const char *)text : "another process", hex,
+                  waited_s);
     free(text);
     free(path);
 }
@@ -181,7 +181,8 @@ bool afj_claim_pause(struct afj_store *store, const struct afj_digest *key,
         ++wait->pauses;
     } else {
         more.lock_timeouts = 1;
-        AFJ_WARN_ONCE("waited %" PRIu64 " s for another process to compile a kernel; it is compiled "
+        AFJ_WARN_ONCE("waited %" PRIu64
+                      " s for another process to compile a kernel; it is compiled "
                       "here now (AFDEP_JIT_LOCK_TIMEOUT)",
                       waited_s);
     }
