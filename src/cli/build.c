@@ -181,6 +181,7 @@ static void print_table(const struct gathering *all, const struct totals *totals
                totals->hits, totals->failed, totals->ms);
 }
 
+/* NULL without memory, as below. */
 static json_t *describe_kernel(const struct kernel *kernel)
 {
     const afdep_kernel_report *report = &kernel->report;
@@ -191,31 +192,47 @@ static json_t *describe_kernel(const struct kernel *kernel)
                   "origin", origin_word(report->origin), "bytes", (json_int_t)report->bytes, "ms",
                   report->ms, "registers", (json_int_t)report->registers, "shared_bytes",
                   (json_int_t)report->shared_bytes, "spill_bytes", (json_int_t)report->spill_bytes);
-    if (kernel->error[0] != '\0')
-        json_object_set_new(object, "error", json_string(kernel->error));
+    if (kernel->error[0] != '\0' &&
+        json_object_set_new(object, "error", afj_output_text(kernel->error)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
     return object;
+}
+
+static json_t *describe_kernels(const struct gathering *all)
+{
+    json_t *kernels = json_array();
+    for (size_t i = 0; i < all->count; i++)
+        if (json_array_append_new(kernels, describe_kernel(&all->kernels[i])) != 0) {
+            json_decref(kernels);
+            return NULL;
+        }
+    return kernels;
 }
 
 static json_t *describe_build(const struct gathering *all, const struct totals *totals)
 {
     afdep_environment environment = {.struct_size = sizeof environment};
     bool known = afdep_cache_environment(&environment) == AFDEP_OK;
-    json_t *kernels = json_array();
-    for (size_t i = 0; i < all->count; i++)
-        json_array_append_new(kernels, describe_kernel(&all->kernels[i]));
-    json_t *cache = json_pack("{s:s, s:s, s:b, s:s}", "dir", known ? environment.cache_dir : "",
-                              "origin", known ? environment.cache_origin : "", "writable",
+    json_t *cache = json_pack("{s:o, s:o, s:b, s:o}", "dir",
+                              afj_output_text(known ? environment.cache_dir : ""), "origin",
+                              afj_output_text(known ? environment.cache_origin : ""), "writable",
                               known && environment.cache_writable != 0, "note",
-                              known ? environment.cache_note : "");
+                              afj_output_text(known ? environment.cache_note : ""));
     json_t *document = afj_document_new("afdep-compile-build/1");
-    json_object_update_new(document,
-                           json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "compiled",
-                                     (json_int_t)totals->compiled, "hits", (json_int_t)totals->hits,
-                                     "failed", (json_int_t)totals->failed, "ms", totals->ms,
-                                     "cache", cache, "kernels", kernels));
+    json_t *counts =
+        json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "compiled", (json_int_t)totals->compiled,
+                  "hits", (json_int_t)totals->hits, "failed", (json_int_t)totals->failed, "ms",
+                  totals->ms, "cache", cache, "kernels", describe_kernels(all));
+    bool good = json_object_update_new(document, counts) == 0;
     if (totals->status != AFDEP_OK)
-        json_object_set_new(document, "error", json_string(totals->sentence));
-    return document;
+        good =
+            good && json_object_set_new(document, "error", afj_output_text(totals->sentence)) == 0;
+    if (good)
+        return document;
+    json_decref(document);
+    return NULL;
 }
 
 static int run_build(const struct afj_verb *verb, int argc, const char **argv)

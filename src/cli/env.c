@@ -4,6 +4,7 @@
 #include <afdep/cache.h>
 
 #include "cli/document.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 static int run_env(const struct afj_verb *verb, int argc, const char **argv);
@@ -48,33 +49,40 @@ static void print_environment(const afdep_environment *is)
     }
 }
 
+/* NULL without memory, as below. */
 static json_t *describe_variables(void)
 {
     json_t *list = json_array();
     afdep_variable variable = {.struct_size = sizeof variable};
-    for (uint32_t i = 0; afdep_variable_get(i, &variable) == AFDEP_OK; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", variable.name,
-                                              "value", variable.value, "origin",
-                                              variable.is_set != 0 ? "environment" : "default",
-                                              "text", variable.text));
+    for (uint32_t i = 0; afdep_variable_get(i, &variable) == AFDEP_OK; i++) {
+        json_t *one = json_pack(
+            "{s:s, s:o, s:s, s:s}", "name", variable.name, "value", afj_output_text(variable.value),
+            "origin", variable.is_set != 0 ? "environment" : "default", "text", variable.text);
+        if (json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
     return list;
 }
 
 static json_t *describe_environment(const afdep_environment *is)
 {
     json_t *document = afj_document_new("afdep-compile-env/1");
-    json_object_update_new(
-        document,
-        json_pack("{s:{s:s, s:s, s:b, s:s}, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, s:s, s:s, "
-                  "s:o}",
-                  "cache", "dir", is->cache_dir, "origin", is->cache_origin, "writable",
-                  is->cache_writable != 0, "note", is->cache_note, "nvrtc", "path", is->nvrtc_path,
-                  "version", is->nvrtc_version, "build_id", is->nvrtc_build_id, "note",
-                  is->nvrtc_note, "host_compiler", "path", is->host_compiler, "version",
-                  is->host_compiler_version, "note", is->host_compiler_note, "driver",
-                  is->driver_note, "templates", is->template_digest, "variables",
-                  describe_variables()));
-    return document;
+    json_t *facts = json_pack(
+        "{s:{s:o, s:o, s:b, s:o}, s:{s:o, s:o, s:o, s:o}, s:{s:o, s:o, s:o}, s:o, s:s, s:o}",
+        "cache", "dir", afj_output_text(is->cache_dir), "origin", afj_output_text(is->cache_origin),
+        "writable", is->cache_writable != 0, "note", afj_output_text(is->cache_note), "nvrtc",
+        "path", afj_output_text(is->nvrtc_path), "version", afj_output_text(is->nvrtc_version),
+        "build_id", afj_output_text(is->nvrtc_build_id), "note", afj_output_text(is->nvrtc_note),
+        "host_compiler", "path", afj_output_text(is->host_compiler), "version",
+        afj_output_text(is->host_compiler_version), "note", afj_output_text(is->host_compiler_note),
+        "driver", afj_output_text(is->driver_note), "templates", is->template_digest, "variables",
+        describe_variables());
+    if (json_object_update_new(document, facts) == 0)
+        return document;
+    json_decref(document);
+    return NULL;
 }
 
 static int run_env(const struct afj_verb *verb, int argc, const char **argv)

@@ -61,12 +61,12 @@ static json_t *describe_differences(const char *lines)
 
 static void add_kernel(const afdep_cache_explanation *told, struct telling *telling)
 {
-    json_t *kernel =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s?, s:o}", "entry", told->entry,
-                  "shape", told->shape, "duty", afj_words_duty_name(told->duty), "arch", told->arch,
-                  "spec", told->spec, "key", told->key, "status", told->hit != 0 ? "hit" : "miss",
-                  "error", told->error, "nearest", told->nearest, "differences",
-                  describe_differences(told->differences));
+    json_t *error = told->error == NULL ? json_null() : afj_output_text(told->error);
+    json_t *kernel = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s?, s:o}", "entry", told->entry, "shape",
+        told->shape, "duty", afj_words_duty_name(told->duty), "arch", told->arch, "spec",
+        told->spec, "key", told->key, "status", told->hit != 0 ? "hit" : "miss", "error", error,
+        "nearest", told->nearest, "differences", describe_differences(told->differences));
     if (json_array_append_new(telling->kernels, kernel) != 0)
         telling->short_of_memory = true;
 }

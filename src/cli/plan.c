@@ -88,6 +88,7 @@ static void print_deployment(const struct afj_deployment *deployment, const stru
         print_role(&roles->each[i], deployment->duties);
 }
 
+/* NULL without memory, as below. */
 static json_t *describe_role(const struct role *role, uint32_t duties)
 {
     const afdep_plan *plan = &role->plan;
@@ -96,13 +97,15 @@ static json_t *describe_role(const struct role *role, uint32_t duties)
         const afdep_plan_kernel *kernel = &plan->kernels[i];
         if (!(duties >> kernel->duty & 1))
             continue;
-        json_array_append_new(kernels, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "entry",
-                                                 kernel->entry, "shape", kernel->shape, "duty",
-                                                 afj_words_duty_name(kernel->duty), "warps",
-                                                 (json_int_t)kernel->warps, "max_ctas",
-                                                 (json_int_t)kernel->max_ctas, "bucket_from",
-                                                 (json_int_t)kernel->bucket_from, "bucket_to",
-                                                 (json_int_t)kernel->bucket_to));
+        json_t *one = json_pack(
+            "{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "entry", kernel->entry, "shape", kernel->shape,
+            "duty", afj_words_duty_name(kernel->duty), "warps", (json_int_t)kernel->warps,
+            "max_ctas", (json_int_t)kernel->max_ctas, "bucket_from",
+            (json_int_t)kernel->bucket_from, "bucket_to", (json_int_t)kernel->bucket_to);
+        if (json_array_append_new(kernels, one) != 0) {
+            json_decref(kernels);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "role", role->name, "first_rank",
                      (json_int_t)role->first, "last_rank", (json_int_t)role->last, "window_bytes",
@@ -116,10 +119,14 @@ static json_t *describe_deployment(const struct afj_deployment *deployment,
 {
     json_t *object = afj_output_deployment(deployment);
     json_t *list = json_array();
+    bool good = true;
     for (uint32_t i = 0; i < roles->count; i++)
-        json_array_append_new(list, describe_role(&roles->each[i], deployment->duties));
-    json_object_set_new(object, "roles", list);
-    return object;
+        good = good &&
+               json_array_append_new(list, describe_role(&roles->each[i], deployment->duties)) == 0;
+    if (json_object_set_new(object, "roles", list) == 0 && good)
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
 static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
@@ -129,6 +136,7 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
     if (code >= 0)
         return code;
     json_t *list = json_array();
+    bool good = true;
     for (size_t i = 0; i < request.deployments.count && code < 0; i++) {
         const struct afj_deployment *deployment = request.deployments.items[i];
         struct roles roles;
@@ -137,7 +145,8 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
             fprintf(stderr, AFJ_PROGRAM ": %s\n", afdep_last_error());
             code = afj_words_exit_code(status);
         } else if (request.json) {
-            json_array_append_new(list, describe_deployment(deployment, &roles));
+            good =
+                good && json_array_append_new(list, describe_deployment(deployment, &roles)) == 0;
         } else {
             if (i > 0)
                 printf("\n");
@@ -150,6 +159,9 @@ static int run_plan(const struct afj_verb *verb, int argc, const char **argv)
         return code >= 0 ? code : afj_words_flush(AFJ_PROGRAM);
     }
     json_t *document = afj_document_new("afdep-compile-plan/1");
-    json_object_set_new(document, "deployments", list);
+    if (json_object_set_new(document, "deployments", list) != 0 || !good) {
+        json_decref(document);
+        document = NULL;
+    }
     return afj_document_print(AFJ_PROGRAM, document);
 }

@@ -68,6 +68,10 @@ done
 AFDEP_JIT_CACHE=off run 0 "${build[@]}" --device "${devices[0]}" --duty source --json
 json 'd["hits"] == 0 and d["compiled"] == len(d["kernels"])'
 
+# A cache whose path is no UTF-8 is told all the same, in a whole document.
+AFDEP_JIT_CACHE=$work/$'caf\xe9' run 0 "${build[@]}" --device "${devices[0]}" --duty source --json
+json 'd["compiled"] == len(d["kernels"]) > 0 and d["cache"]["dir"] == "'"$work"'/caf?"'
+
 # A pipe gets no control characters.
 run 0 "${build[@]}" --device "${devices[0]}"
 ! grep -q $'[\r\033]' "$work/stdout" "$work/stderr" || fail "control characters in a pipe"

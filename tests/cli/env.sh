@@ -20,6 +20,12 @@ has stdout 'AFDEP_JIT_CACHE'
 AFDEP_JIT_CACHE=off run 0 afdep-compile env --json
 json 'd["cache"]["dir"] == "" and d["cache"]["writable"] is False'
 
+# Paths and values may hold any bytes: a document has "?" for what is no UTF-8, and all the rest.
+AFDEP_JIT_CACHE=$work/$'caf\xe9' run 0 afdep-compile env --json
+json 'd["cache"]["dir"] == "'"$work"'/caf?" and d["cache"]["writable"] is True'
+json 'set(d) >= {"nvrtc", "host_compiler", "driver", "templates"} and d["variables"]'
+json '{v["name"]: v["value"] for v in d["variables"]}["AFDEP_JIT_CACHE"] == "'"$work"'/caf?"'
+
 # A full stdout is a failure that is said.
 if [[ -w /dev/full ]]; then
     afdep-compile env >/dev/full 2>"$work/stderr" && fail "a full stdout is no failure"
