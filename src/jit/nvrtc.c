@@ -26,6 +26,9 @@ static const char *const fixed_options[] = {"-std=c++17", "-fmad=false", "--ptxa
                                             "--no-cache"};
 enum { FIXED_OPTIONS = sizeof fixed_options / sizeof fixed_options[0], NO_CACHE_SINCE = 13 };
 
+/* Numbers of the first architectures that have features of their own, and of a family. */
+enum { FIRST_WITH_A = 90, FIRST_WITH_F = 100 };
+
 /* The entry points, and their types as nvrtc.h declares them. */
 #define NVRTC_CALLS(X)                                                                             \
     X(nvrtcVersion)                                                                                \
@@ -224,19 +227,39 @@ static afdep_status need_nvrtc(void)
     return AFDEP_OK;
 }
 
+/* Whether this NVRTC has families of architectures, such as sm_100f. */
+static bool has_families(void)
+{
+    int major = 0, minor = 0;
+    return sscanf(nvrtc.version, "%d.%d", &major, &minor) == 2 &&
+           (major > 12 || (major == 12 && minor >= 9));
+}
+
+/* Whether a number that NVRTC knows has a variant of this suffix. NVRTC lists numbers only; of a
+ * suffix that does not exist it says at a compile that an option is invalid, and not which. */
+static bool has_variant(int number, const char *suffix)
+{
+    if (strcmp(suffix, "a") == 0)
+        return number >= FIRST_WITH_A;
+    if (strcmp(suffix, "f") == 0)
+        return number >= FIRST_WITH_F && has_families();
+    return suffix[0] == '\0';
+}
+
 static afdep_status check_arch(const char *arch)
 {
-    char *end = NULL;
-    const long number = strncmp(arch, "sm_", 3) == 0 ? strtol(arch + 3, &end, 10) : 0;
-    for (int i = 0; number && i < nvrtc.arch_count; ++i)
-        if (nvrtc.archs[i] == number)
-            return AFDEP_OK;
     char list[512] = "";
     for (int i = 0; i < nvrtc.arch_count; ++i) {
         const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%ssm_%d", i ? ", " : "", nvrtc.archs[i]);
+        char name[16];
+        const int length = snprintf(name, sizeof name, "sm_%d", nvrtc.archs[i]);
+        if (strncmp(arch, name, (size_t)length) == 0 && has_variant(nvrtc.archs[i], arch + length))
+            return AFDEP_OK;
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", name);
     }
-    return afj_fail(AFDEP_ERROR_CONFIG, "arch is %s; NVRTC %s knows %s", arch, nvrtc.version, list);
+    return afj_fail(
+        AFDEP_ERROR_CONFIG, "arch is %s; NVRTC %s knows %s; from sm_%d on also with a%s", arch,
+        nvrtc.version, list, FIRST_WITH_A, has_families() ? ", from sm_100 on also with f" : "");
 }
 
 /* NVRTC has a cache of its own beside a driver, which loses what ptxas reports; versions before 13

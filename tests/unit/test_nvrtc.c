@@ -67,6 +67,41 @@ Test(nvrtc, an_unknown_architecture_lists_the_known_ones)
     afj_text_finish(&text);
 }
 
+/* Of an architecture that is taken, that it is one; of one that is not, that its value is named. */
+Test(nvrtc, an_architecture_that_does_not_compile_is_refused_by_name)
+{
+    static const char *const suffixes[] = {"", "a", "f", "b", "aa"};
+    struct afj_source_file files[2];
+    struct afj_program program = program_of(files, kernel_text, "#define NUMBER 7\n");
+    int taken = 0;
+    if (*afj_nvrtc_facts().note)
+        cr_skip_test("NVRTC: %s", afj_nvrtc_facts().note);
+    for (int number = 50; number < 200; ++number)
+        for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; ++i) {
+            struct afj_compiled c;
+            char arch[16];
+            snprintf(arch, sizeof arch, "sm_%d%s", number, suffixes[i]);
+            program.arch = arch;
+            const afdep_status status = afj_compiler_nvrtc.compile(&program, &c);
+            cr_expect(status == AFDEP_OK || status == AFDEP_ERROR_CONFIG, "%s: %s", arch,
+                      afdep_last_error());
+            cr_expect(status == AFDEP_OK || strstr(afdep_last_error(), arch), "%s",
+                      afdep_last_error());
+            taken += status == AFDEP_OK;
+            afj_compiled_finish(&c);
+        }
+    cr_expect_geq(taken, 4);
+    program.arch = "sm_90a";
+    struct afj_compiled c;
+    cr_expect_eq(afj_compiler_nvrtc.compile(&program, &c), AFDEP_OK, "%s", afdep_last_error());
+    afj_compiled_finish(&c);
+    struct afj_text text = {0};
+    cr_expect_eq(afj_compiler_nvrtc.identify("sm_90f", &text), AFDEP_ERROR_CONFIG);
+    cr_expect_eq(afj_compiler_nvrtc.identify("sm_090", &text), AFDEP_ERROR_CONFIG);
+    cr_expect_eq(afj_compiler_nvrtc.identify("sm_9", &text), AFDEP_ERROR_CONFIG);
+    afj_text_finish(&text);
+}
+
 Test(nvrtc, the_manifest_names_options_library_and_environment)
 {
     struct afj_text plain = {0}, changed = {0};
