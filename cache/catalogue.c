@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,6 @@ struct afj_catalogue {
     sqlite3_stmt *add_env, *add_entry;
     struct stat opened; /* the file that was opened, or was about to be */
     bool given_up;
-    atomic_uint_fast64_t skipped;
 };
 
 static const char add_env_text[] =
@@ -470,8 +468,5 @@ bool afj_catalogue_record(struct afj_catalogue *c, const struct afj_object *obje
     if (answer == SQLITE_OK)
         return true;
     afj_log(AFJ_LOG_DEBUG, "the catalogue %s lacks an object: %s", c->path, sqlite3_errstr(answer));
-    atomic_fetch_add(&c->skipped, 1);
     return false;
 }
-
-uint64_t afj_catalogue_skipped(const struct afj_catalogue *c) { return atomic_load(&c->skipped); }

@@ -19,7 +19,4 @@ void afj_catalogue_destroy(struct afj_catalogue *catalogue); /* NULL is fine */
  * and made anew. False: it was locked, full or unusable, and the row is missing. */
 bool afj_catalogue_record(struct afj_catalogue *catalogue, const struct afj_object *object);
 
-/* How often a row was left out. */
-uint64_t afj_catalogue_skipped(const struct afj_catalogue *catalogue);
-
 #endif

@@ -115,10 +115,8 @@ static afdep_status attribute(CUdevice device, CUdevice_attribute which, uint32_
 static afdep_status read_facts(struct cuda_device *cuda)
 {
     struct afj_device_facts *facts = &cuda->base.facts;
-    CUuuid uuid;
     uint32_t major = 0, minor = 0;
     CU(cuDeviceGetName, facts->name, (int)sizeof facts->name, cuda->device);
-    CU(cuDeviceGetUuid, &uuid, cuda->device);
     AFJ_TRY(attribute(cuda->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     AFJ_TRY(attribute(cuda->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     AFJ_TRY(attribute(cuda->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &facts->processors));
@@ -128,8 +126,6 @@ static afdep_status read_facts(struct cuda_device *cuda)
     const uint32_t number = (major * 10 + minor) % 1000;
     snprintf(facts->arch, sizeof facts->arch, "sm_%" PRIu32 "%s", number,
              number == 90 || number == 100 ? "a" : "");
-    for (size_t i = 0; i < sizeof uuid.bytes; ++i)
-        snprintf(facts->uuid + 2 * i, 3, "%02x", (unsigned char)uuid.bytes[i]);
     facts->queues = (uint32_t)afj_env_number(AFJ_ENV_CUDA_MAX_CONNECTIONS, 1, 32, 8);
     return AFDEP_OK;
 }

@@ -16,7 +16,6 @@
     X(cuDeviceGetCount)                                                                            \
     X(cuDeviceGet)                                                                                 \
     X(cuDeviceGetName)                                                                             \
-    X(cuDeviceGetUuid)                                                                             \
     X(cuDeviceGetAttribute)                                                                        \
     X(cuDeviceCanAccessPeer)                                                                       \
     X(cuDevicePrimaryCtxRetain)                                                                    \
@@ -69,7 +68,8 @@ extern struct afj_cuda_driver afj_cuda;
 /* AFDEP_ERROR_DRIVER_MISSING with a sentence that says which library or call is missing. */
 afdep_status afj_cuda_open(void);
 
-/* The sentence and status of a failed driver call. `call` is its name, `about` what it was for. */
+/* The sentence of a failed driver call, of which `call` is the name. Returns `status`, or
+ * AFDEP_ERROR_MEMORY where that is what the driver lacks. */
 afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status);
 
 #endif

@@ -16,14 +16,13 @@ struct afj_launch {
     uint32_t ctas, warps;  /* grid, and warps a CTA */
     uint32_t shared_bytes; /* dynamic shared memory a CTA */
     const void *arguments;
-    size_t arguments_bytes; /* as afj_device_kernel checked */
+    size_t arguments_bytes; /* of the struct; those that `kernel` was resolved with */
 };
 
 /* What a device is, fixed when it is opened. */
 struct afj_device_facts {
     char name[64];
-    char arch[16]; /* "sm_90a", "x86_64" */
-    char uuid[40];
+    char arch[16];         /* "sm_90a", "x86_64" */
     uint32_t processors;   /* CTAs that run at once when each fills a multiprocessor */
     uint32_t queues;       /* kernels of different streams that can run at once */
     uint32_t shared_bytes; /* most dynamic shared memory a CTA can have */

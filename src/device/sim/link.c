@@ -370,15 +370,3 @@ void afj_link_clear(struct afj_links *links)
     links->flying = 0;
     links->failed = false;
 }
-
-void afj_link_finish(struct afj_links *links)
-{
-    afj_link_clear(links);
-    for (uint32_t from = 0; from < AFJ_SIM_DEVICES; from++) {
-        for (uint32_t to = 0; links->from[from] != NULL && to < AFJ_SIM_DEVICES; to++)
-            free(links->from[from][to].words);
-        free(links->from[from]);
-    }
-    free(links->busy);
-    *links = (struct afj_links){0};
-}

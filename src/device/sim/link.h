@@ -67,9 +67,6 @@ struct afj_flying_word afj_link_take(struct afj_links *links, uint32_t link,
 /* Drop all words and segments; pointers to segments are void afterwards. */
 void afj_link_clear(struct afj_links *links);
 
-/* Free everything. */
-void afj_link_finish(struct afj_links *links);
-
 /* A fence of the warp whose present segment is *segment: later words wait for the earlier words of
  * the warp and for the joins `cta` and `stream`. */
 void afj_segment_fence(struct afj_links *links, struct afj_segment **segment,

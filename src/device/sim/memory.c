@@ -122,14 +122,6 @@ void afj_memory_remove_device(struct afj_memory *memory, int32_t device)
             remove_at(memory, at);
 }
 
-void afj_memory_finish(struct afj_memory *memory)
-{
-    while (memory->count > 0)
-        remove_at(memory, memory->count - 1);
-    free(memory->sorted);
-    *memory = (struct afj_memory){0};
-}
-
 bool afj_allocation_flying(const struct afj_allocation *allocation, size_t index)
 {
     return allocation->flying_count != 0 && (allocation->flying[index / 32] >> (index % 32) & 1u);

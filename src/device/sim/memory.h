@@ -42,9 +42,6 @@ bool afj_memory_remove(struct afj_memory *memory, int32_t device, const void *ba
 /* Free every allocation of a device. */
 void afj_memory_remove_device(struct afj_memory *memory, int32_t device);
 
-/* Free all allocations and the table. */
-void afj_memory_finish(struct afj_memory *memory);
-
 /* Whether a word is on its way to word `index`. */
 bool afj_allocation_flying(const struct afj_allocation *allocation, size_t index);
 

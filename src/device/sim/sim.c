@@ -40,7 +40,6 @@ static void set_facts(struct afj_sim_device *device, int32_t ordinal)
     if (uname(&machine) != 0)
         snprintf(machine.machine, sizeof machine.machine, "unknown");
     snprintf(facts->arch, sizeof facts->arch, "%.15s", machine.machine);
-    snprintf(facts->uuid, sizeof facts->uuid, "sim-%" PRId32, ordinal);
     facts->processors = PROCESSORS;
     facts->queues = QUEUES;
     facts->shared_bytes = SHARED_BYTES;
