@@ -98,7 +98,12 @@ static afdep_status count_devices(uint32_t *count)
 {
     int found = 0;
     *count = 0;
-    AFJ_TRY(afj_cuda_open());
+    const afdep_status status = afj_cuda_open();
+    if (status == AFDEP_ERROR_DEVICE) {
+        afj_status_clear(); /* that there is none is a count, too */
+        return AFDEP_OK;
+    }
+    AFJ_TRY(status);
     CU(cuDeviceGetCount, &found);
     *count = found > 0 ? (uint32_t)found : 0;
     return AFDEP_OK;

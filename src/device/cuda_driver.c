@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/dl.h"
 
@@ -10,10 +11,20 @@ struct afj_cuda_driver afj_cuda;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why_not[1024]; /* "" once the driver can be used */
+static afdep_status opened = AFDEP_ERROR_DRIVER_MISSING;
 
 /* The symbol behind a name: cuMemAlloc is cuMemAlloc_v2 in cuda.h. */
 #define SYMBOL_OF(name) #name
 #define SYMBOL(name) SYMBOL_OF(name)
+
+static void *find_call(struct afj_dl *library, const char *symbol)
+{
+    void *found = afj_dl_symbol(library, symbol);
+    /* Drivers before 12.8 have this one only under its first name; it takes and gives the same. */
+    if (!found && strcmp(symbol, "cuEventElapsedTime_v2") == 0)
+        found = afj_dl_symbol(library, "cuEventElapsedTime");
+    return found;
+}
 
 static void open_driver(void)
 {
@@ -25,7 +36,7 @@ static void open_driver(void)
         return;
     }
 #define FIND(name)                                                                                 \
-    *(void **)&afj_cuda.name##_ = afj_dl_symbol(library, SYMBOL(name));                            \
+    *(void **)&afj_cuda.name##_ = find_call(library, SYMBOL(name));                                \
     if (!afj_cuda.name##_) {                                                                       \
         snprintf(why_not, sizeof why_not,                                                          \
                  "the CUDA driver has no %s: it is too old for this library; install a newer one", \
@@ -35,7 +46,12 @@ static void open_driver(void)
     AFJ_CUDA_CALLS(FIND)
 #undef FIND
     const CUresult result = afj_cuda.cuInit_(0);
-    if (result != CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS) {
+        opened = AFDEP_OK;
+    } else if (result == CUDA_ERROR_NO_DEVICE) {
+        opened = AFDEP_ERROR_DEVICE;
+        snprintf(why_not, sizeof why_not, "there is no device: the CUDA driver finds none");
+    } else {
         const char *name = NULL, *text = NULL;
         afj_cuda.cuGetErrorName_(result, &name);
         afj_cuda.cuGetErrorString_(result, &text);
@@ -47,7 +63,7 @@ static void open_driver(void)
 afdep_status afj_cuda_open(void)
 {
     pthread_once(&once, open_driver);
-    return why_not[0] ? afj_fail(AFDEP_ERROR_DRIVER_MISSING, "%s", why_not) : AFDEP_OK;
+    return opened == AFDEP_OK ? AFDEP_OK : afj_fail(opened, "%s", why_not);
 }
 
 afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status)

@@ -7,7 +7,7 @@
 #include "base/status.h"
 
 /* Every driver call in use. cuda.h maps the names to their newest versions; the symbols looked up
- * are what it maps them to. */
+ * are what it maps them to, or an older one where that does as well. */
 #define AFJ_CUDA_CALLS(X)                                                                          \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
@@ -65,7 +65,8 @@ struct afj_cuda_driver {
 /* Opened and initialised once a process; valid after afj_cuda_open succeeded. */
 extern struct afj_cuda_driver afj_cuda;
 
-/* AFDEP_ERROR_DRIVER_MISSING with a sentence that says which library or call is missing. */
+/* AFDEP_ERROR_DRIVER_MISSING with a sentence that says which library or call is missing;
+ * AFDEP_ERROR_DEVICE where the driver is there and no GPU is. */
 afdep_status afj_cuda_open(void);
 
 /* The sentence of a failed driver call, of which `call` is the name. Returns `status`, or

@@ -1,5 +1,9 @@
-/* test_cuda.c: the CUDA device on a machine that has no driver. */
+/* test_cuda.c: the CUDA device on machines without a driver, without a GPU, and with an old driver.
+ */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -46,6 +50,40 @@ Test(cuda, the_note_says_why_there_is_no_driver_and_leaves_no_sentence)
     memset(note, 'x', sizeof note);
     afj_device_cuda_note(note, 8);
     cr_assert_lt(strnlen(note, sizeof note), 8);
+}
+
+/* Load a driver of tests/support/fake_driver.c. The loader takes it for libcuda.so.1 from then on,
+ * since that is its name. */
+static void load_driver(const char *kind)
+{
+    char path[4096];
+    const char *build = getenv("AFDEP_BUILD_DIR");
+    snprintf(path, sizeof path, "%s/tests/driver-%s/libcuda.so.1", build ? build : ".", kind);
+    if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
+        cr_skip_test("%s", dlerror());
+}
+
+Test(cuda, a_driver_without_a_gpu_counts_no_devices)
+{
+    uint32_t count = 7;
+    char note[512] = "";
+    afdep_device *device = NULL;
+    load_driver("no_device");
+    cr_assert_eq(afj_device_cuda.count(&count), AFDEP_OK, "%s", afj_status_sentence());
+    cr_expect_eq(count, 0);
+    cr_expect_eq(afj_device_cuda.open(0, &device), AFDEP_ERROR_DEVICE);
+    cr_expect_null(device);
+    cr_expect_not_null(strstr(afj_status_sentence(), "lists 0 devices"), "%s",
+                       afj_status_sentence());
+    afj_device_cuda_note(note, sizeof note);
+    cr_expect_not_null(strstr(note, ", 0 devices"), "%s", note);
+}
+
+Test(cuda, a_driver_that_has_only_the_first_event_timer_is_taken)
+{
+    uint32_t count = 7;
+    load_driver("old");
+    cr_assert_eq(afj_device_cuda.count(&count), AFDEP_OK, "%s", afj_status_sentence());
 }
 
 Test(cuda, each_kind_has_its_table_and_no_other_number_has_one)
