@@ -4,52 +4,30 @@
 
 #include <sqlite3.h>
 
-#include "support/scratch.h"
+#include "support/object.h"
 
 #include "cache/catalogue.h"
 #include "cache/location.h"
-#include "cache/store.h"
 
-#define ROOT "cache/afdep-jit.v1"
 #define INDEX ROOT "/index.db"
-
-static const char manifest[] = "schema=1:1\nspec=3:a=1\nsource=1:s\narch=6:sm_90a\n";
-static const struct afj_store_facts facts = {.role = "expert",
-                                             .ratio = "2A2F",
-                                             .dtype = "bf16",
-                                             .topo = "domains=1",
-                                             .arch = "sm_90a",
-                                             .hidden = 7168,
-                                             .compile_ms = 1.25,
-                                             .lines = "registers=40\n"};
-static struct afj_store *store;
 
 static void begin(void)
 {
-    make_scratch();
-    if (!afj_location_is_local(scratch))
-        skip_because("TMPDIR is not on a local file system: there is no catalogue");
-    umask(022);
-    setenv("AFDEP_LOG", "off", 1);
-    setenv("AFDEP_JIT_CACHE", in_scratch("cache"), 1);
-    store = afj_store_open();
-    cr_assert_not_null(store);
-}
-
-static void end(void)
-{
+    begin_store();
+    if (afj_location_is_local(scratch))
+        return;
     afj_store_close(store);
-    remove_scratch();
+    skip_because("TMPDIR is not on a local file system: there is no catalogue");
 }
 
-TestSuite(catalogue, .init = begin, .fini = end);
+TestSuite(catalogue, .init = begin, .fini = end_store);
 
 static struct afj_digest key_of(unsigned number) { return afj_digest_of(&number, sizeof number); }
 
 static void put_number(unsigned number)
 {
     const struct afj_digest key = key_of(number);
-    afj_store_put(store, &key, manifest, sizeof manifest - 1, &number, sizeof number, &facts);
+    put_object(store, &key, &number, sizeof number);
 }
 
 static void reopen_store(void)
@@ -97,14 +75,7 @@ static void expect_all_found(unsigned numbers)
 {
     for (unsigned i = 0; i < numbers; ++i) {
         const struct afj_digest key = key_of(i);
-        void *image;
-        char *lines;
-        size_t length;
-        cr_assert(
-            afj_store_get(store, &key, manifest, sizeof manifest - 1, &image, &length, &lines));
-        cr_expect_eq(memcmp(image, &i, sizeof i), 0);
-        free(image);
-        free(lines);
+        cr_assert(get_object(store, &key, &i, sizeof i));
     }
 }
 
@@ -130,7 +101,7 @@ Test(catalogue, a_row_says_what_the_object_is)
              "compile_ms||' '||uses||' '||pinned||' '||origin||' '||image_bytes "
              "FROM entry WHERE key = x'%s'",
              hex);
-    cr_expect_str_eq(ask(query), "expert 2A2F 7168 bf16 domains=1 sm_90a 1.25 0 0 compiler 4");
+    cr_expect_str_eq(ask(query), "source 2A2F 4096 bf16 domains=1 sm_90a 12.5 0 0 compiler 4");
     cr_assert_eq(stat(in_scratch(ROOT "/obj/%.2s/%s.afo", hex, hex), &is), 0);
     snprintf(query, sizeof query, "%lld", (long long)is.st_size);
     cr_expect_str_eq(ask("SELECT bytes FROM entry"), query);

@@ -2,17 +2,13 @@
 #include <errno.h>
 #include <time.h>
 
-#include "support/scratch.h"
+#include "support/object.h"
 
 #include "cache/scan.h"
 #include "cache/used.h"
 
-static const char manifest[] = "schema=1:1\nspec=3:a=1\narch=6:sm_90a\n";
-static const char image[] = "the image's bytes";
 static const struct afj_digest keys[3] = {{{0xab, 1}}, {{0xab, 2}}, {{0xcd, 3}}};
-static struct afj_store *store;
 
-#define ROOT "cache/afdep-jit.v1"
 #define FIRST ROOT "/obj/ab/ab010000000000000000000000000000.afo"
 #define SECOND ROOT "/obj/ab/ab020000000000000000000000000000.afo"
 
@@ -45,26 +41,11 @@ static void scan(void)
 
 static void put(const struct afj_digest *key)
 {
-    cr_assert(afj_store_put(store, key, manifest, sizeof manifest - 1, image, sizeof image, NULL));
+    cr_assert(put_object(store, key, image, sizeof image));
 }
 
-static void begin(void)
-{
-    make_scratch();
-    setenv("AFDEP_LOG", "off", 1);
-    setenv("AFDEP_JIT_CACHE", in_scratch("cache"), 1);
-    store = afj_store_open();
-    cr_assert_not_null(store);
-}
-
-static void end(void)
-{
-    afj_store_close(store);
-    remove_scratch();
-}
-
-TestSuite(scan, .init = begin, .fini = end);
-TestSuite(used, .init = begin, .fini = end);
+TestSuite(scan, .init = begin_store, .fini = end_store);
+TestSuite(used, .init = begin_store, .fini = end_store);
 
 Test(scan, objects_come_in_the_order_of_their_keys)
 {
@@ -171,16 +152,7 @@ static time_t time_of(const char *path)
     return is.st_mtim.tv_sec;
 }
 
-static void find_first(void)
-{
-    void *found;
-    char *facts;
-    size_t length;
-    cr_assert(
-        afj_store_get(store, &keys[0], manifest, sizeof manifest - 1, &found, &length, &facts));
-    free(found);
-    free(facts);
-}
+static void find_first(void) { cr_assert(get_object(store, &keys[0], image, sizeof image)); }
 
 Test(used, a_hit_is_noted_once_an_hour)
 {

@@ -6,69 +6,20 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "support/scratch.h"
+#include "support/object.h"
 
 #include "base/text.h"
-#include "cache/store.h"
 
-static const char manifest[] = "schema=1:1\nspec=3:a=1\narch=6:sm_90a\n";
-static const char image[] = "the image's bytes";
 static const struct afj_digest key = {{0xab, 0xcd, [15] = 0x0f}};
-static const struct afj_store_facts facts = {.role = "source",
-                                             .ratio = "2A2F",
-                                             .dtype = "bf16",
-                                             .topo = "domains=1",
-                                             .arch = "sm_90a",
-                                             .hidden = 4096,
-                                             .compile_ms = 12.5,
-                                             .lines = "registers=40\nspill_bytes=0\n"};
-static struct afj_store *store;
 
-#define ROOT "cache/afdep-jit.v1"
 #define OBJECT ROOT "/obj/ab/abcd000000000000000000000000000f.afo"
 #define QUARANTINED ROOT "/bad/abcd000000000000000000000000000f.afo"
 
-static void begin(void)
-{
-    make_scratch();
-    umask(022);
-    setenv("AFDEP_LOG", "off", 1);
-    setenv("AFDEP_JIT_CACHE", in_scratch("cache"), 1);
-    store = afj_store_open();
-    cr_assert_not_null(store);
-}
+TestSuite(store, .init = begin_store, .fini = end_store);
 
-static void end(void)
-{
-    afj_store_close(store);
-    remove_scratch();
-}
+static void put_into(struct afj_store *into) { put_object(into, &key, image, sizeof image); }
 
-TestSuite(store, .init = begin, .fini = end);
-
-static void put_into(struct afj_store *into)
-{
-    afj_store_put(into, &key, manifest, sizeof manifest - 1, image, sizeof image, &facts);
-}
-
-/* Look the image up; what comes must be right. */
-static bool get_from(struct afj_store *from)
-{
-    void *found = NULL;
-    char *lines = NULL;
-    size_t length = 0;
-    if (!afj_store_get(from, &key, manifest, sizeof manifest - 1, &found, &length, &lines)) {
-        cr_expect_null(found);
-        return false;
-    }
-    cr_expect_eq(length, sizeof image);
-    cr_expect_eq(memcmp(found, image, sizeof image), 0);
-    cr_expect_eq((uintptr_t)found % 16, 0);
-    cr_expect_eq(strncmp(lines, facts.lines, strlen(facts.lines)), 0, "%s", lines);
-    free(found);
-    free(lines);
-    return true;
-}
+static bool get_from(struct afj_store *from) { return get_object(from, &key, image, sizeof image); }
 
 static void read_whole(const char *path, void **bytes, size_t *length)
 {
@@ -213,16 +164,12 @@ Test(store, a_foreign_file_is_a_miss)
 Test(store, an_object_under_another_keys_name_is_a_miss)
 {
     struct afj_digest other = key;
-    void *found;
-    char *lines;
-    size_t length;
     other.bytes[15] = 0x0e;
     put_into(store);
     cr_assert_eq(
         rename(in_scratch(OBJECT), in_scratch(ROOT "/obj/ab/abcd000000000000000000000000000e.afo")),
         0);
-    cr_expect_not(
-        afj_store_get(store, &other, manifest, sizeof manifest - 1, &found, &length, &lines));
+    cr_expect_not(get_object(store, &other, image, sizeof image));
     cr_expect_eq(afj_store_counters(store).rejects, 1);
 }
 
@@ -421,7 +368,7 @@ Test(store, a_forked_child_may_go_on_with_it)
 {
     struct afj_digest other = key;
     other.bytes[1] ^= 1;
-    afj_store_put(store, &other, manifest, sizeof manifest - 1, image, sizeof image, &facts);
+    put_object(store, &other, image, sizeof image);
     expect_child(begin_child(use_the_parents_store));
     cr_expect(get_from(store));
 }
@@ -433,7 +380,7 @@ static int put_over_the_limit(void)
     sigset_t pending;
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
         return 2;
-    afj_store_put(store, &key, manifest, sizeof manifest - 1, large, sizeof large, &facts);
+    put_object(store, &key, large, sizeof large);
     if (afj_store_counters(store).store_failures != 1 || sigpending(&pending) != 0 ||
         sigismember(&pending, SIGXFSZ))
         return 3;
@@ -467,7 +414,7 @@ Test(store, a_full_file_system_costs_only_the_storing)
     put_into(small);
     struct afj_digest other = key;
     other.bytes[1] ^= 1;
-    afj_store_put(small, &other, manifest, sizeof manifest - 1, large, sizeof large, &facts);
+    put_object(small, &other, large, sizeof large);
     cr_expect_eq(afj_store_counters(small).store_failures, 1);
     cr_expect_not(afj_store_writable(small));
     cr_expect_not_null(strstr(afj_store_note(small), strerror(ENOSPC)), "%s",
