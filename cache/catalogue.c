@@ -1,4 +1,4 @@
-/* catalogue.c: index.db, the list of objects that people and pruning read. */
+/* catalogue.c: index.db, a list of the objects for people. Lookups never read it. */
 #include "cache/catalogue.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* catalogue.h: index.db, the list of objects that people and pruning read. Lookups never do. */
+/* catalogue.h: index.db, a list of the objects for people. Lookups never read it. */
 #ifndef AFJ_CACHE_CATALOGUE_H
 #define AFJ_CACHE_CATALOGUE_H
 

@@ -1,4 +1,4 @@
--- schema.sql: the catalogue of a cache directory: what its objects are, for people and for pruning.
+-- schema.sql: the catalogue of a cache directory: what its objects are, for people.
 -- Rebuilt from the objects whenever it is missing or damaged. Times are seconds since 1970.
 
 -- What kernels share that were compiled alike: compiler, options, templates, architecture.

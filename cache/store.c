@@ -467,8 +467,7 @@ bool afj_store_put(struct afj_store *store, const struct afj_digest *key, const 
     }
     afj_size_signal_block(&guard);
     afj_location_add_object(&store->place, key, &path);
-    bool published =
-        !path.failed && is_published(store, key, path.data, manifest, manifest_length);
+    bool published = !path.failed && is_published(store, key, path.data, manifest, manifest_length);
     if (!published) {
         write_manifest(&whole, manifest, manifest_length, facts);
         const char *reason = whole.failed ? "there is no memory for it"

@@ -38,10 +38,11 @@ const char *afj_store_note(const struct afj_store *store);
 bool afj_store_writable(const struct afj_store *store);
 struct afj_store_counters afj_store_counters(const struct afj_store *store);
 
-/* For claim.c: where the files lie (NULL: memory only); make the folders again that somebody
- * removed (0, or -1 with errno); add what claims count, all but the first line of the counters. */
+/* For the rest of this folder. Where the files lie; NULL: memory only. */
 const char *afj_store_root(const struct afj_store *store);
+/* Make the folders again that somebody removed. 0, or -1 with errno. */
 int afj_store_make_root(const struct afj_store *store);
+/* Add to the counters of claims, waits and locks; those of the first line stay. */
 void afj_store_count_claim(struct afj_store *store, const struct afj_store_counters *more);
 
 /* Find an image by key. Whole file checked: size, magic, key, sums, and the manifest byte for byte;
