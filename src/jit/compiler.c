@@ -13,7 +13,8 @@ void afj_compiled_finish(struct afj_compiled *compiled)
     memset(compiled, 0, sizeof *compiled);
 }
 
-void afj_recipe_line(struct afj_text *text, const char *name, const char *value, size_t length)
+void afj_compiler_add_line(struct afj_text *text, const char *name, const char *value,
+                           size_t length)
 {
     /* The length makes "ab" + "c" and "a" + "bc" differ, and lets a value hold any byte. */
     afj_text_printf(text, "%s=%zu:", name, length);

@@ -33,8 +33,8 @@ struct afj_compiled {
 void afj_compiled_finish(struct afj_compiled *compiled);
 
 struct afj_compiler {
-    /* Manifest lines that identify the compiler and its options for this architecture:
-     * afj_recipe_line(text, "opts", ...), "compiler", "env". Cheap after the first call.
+    /* Append the lines "opts", "compiler" and "env" of a manifest, the text that a key is the sum
+     * of: they name the compiler and its options for this architecture. Cheap after the first call.
      * Fails with AFDEP_ERROR_COMPILER_MISSING or, for an unknown arch, AFDEP_ERROR_CONFIG. */
     afdep_status (*identify)(const char *arch, struct afj_text *text);
     /* Compile. Thread-safe. AFDEP_ERROR_COMPILE puts the compiler's first error in the sentence. */
@@ -44,8 +44,9 @@ struct afj_compiler {
     afdep_status (*check)(const void *image, size_t bytes, const char *arch, const char *entry);
 };
 
-/* One manifest line, "name=length:value\n". */
-void afj_recipe_line(struct afj_text *text, const char *name, const char *value, size_t length);
+/* Append one line of a manifest, "name=length:value\n". */
+void afj_compiler_add_line(struct afj_text *text, const char *name, const char *value,
+                           size_t length);
 
 extern const struct afj_compiler afj_compiler_nvrtc;
 extern const struct afj_compiler afj_compiler_hostcc;

@@ -76,8 +76,6 @@ static struct {
 } found;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- finding it ---- */
-
 /* Make `name`, which has a slash, absolute: compiles run elsewhere. Links stay, since a compiler
  * may tell by its name what it is. */
 static bool make_absolute(const char *name, char path[static PATH_MAX])
@@ -224,10 +222,10 @@ static afdep_status identify(const char *arch, struct afj_text *text)
     afj_text_printf(&compiler, "%s build-id=%s", found.version, found.build_id);
     bool failed = all.failed || compiler.failed;
     if (!failed) {
-        afj_recipe_line(text, "opts", all.data, all.length);
-        afj_recipe_line(text, "compiler", compiler.data, compiler.length);
+        afj_compiler_add_line(text, "opts", all.data, all.length);
+        afj_compiler_add_line(text, "compiler", compiler.data, compiler.length);
         /* A child's environment has nothing in it that changes an image. */
-        afj_recipe_line(text, "env", "", 0);
+        afj_compiler_add_line(text, "env", "", 0);
     }
     afj_text_finish(&all);
     afj_text_finish(&compiler);
@@ -235,8 +233,6 @@ static afdep_status identify(const char *arch, struct afj_text *text)
         return afj_fail(AFDEP_ERROR_MEMORY, "no memory to name the C++ compiler");
     return AFDEP_OK;
 }
-
-/* ---- the files of a program ---- */
 
 /* Whether a name stays in the directory and is no option. */
 static bool is_safe_name(const char *name)
@@ -287,8 +283,6 @@ static afdep_status write_files(const struct afj_program *program, const char *d
     }
     return AFDEP_OK;
 }
-
-/* ---- compiling ---- */
 
 /* The line that a person would look at first. */
 static const char *find_error(const char *log, int *length)

@@ -278,7 +278,7 @@ static void add_variable(struct afj_text *text, enum afj_env which)
 
 static void add_line(struct afj_text *manifest, const char *name, struct afj_text *value)
 {
-    afj_recipe_line(manifest, name, value->data ? value->data : "", value->length);
+    afj_compiler_add_line(manifest, name, value->data ? value->data : "", value->length);
     manifest->failed = manifest->failed || value->failed;
     afj_text_finish(value);
 }

@@ -8,6 +8,8 @@
 
 #include "plan/plan.h"
 
+struct afj_compiler;
+struct afj_recipe;
 struct afj_store;
 
 /* One kernel wanted, and what came of it. The images stay valid for the life of the process. */
@@ -40,14 +42,12 @@ afdep_status afj_obtain(struct afj_wanted *wanted, uint32_t count, uint32_t jobs
 
 /* The recipe of a wanted kernel; arch_used and key are filled in. Finish it with afj_recipe_finish.
  */
-struct afj_recipe;
 afdep_status afj_obtain_recipe(struct afj_wanted *wanted, struct afj_recipe *recipe);
 
 /* This process's store, opened on first use. NULL only without memory. */
 struct afj_store *afj_obtain_store(void);
 
 /* Compile everything with this compiler from now on; NULL: with the real ones. For tests. */
-struct afj_compiler;
 void afj_obtain_use_compiler(const struct afj_compiler *compiler);
 
 /* Counters since the process started. */

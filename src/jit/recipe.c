@@ -12,7 +12,7 @@ static void add_digest(struct afj_text *text, const char *name, struct afj_diges
 {
     char hex[33];
     afj_digest_hex(&digest, hex);
-    afj_recipe_line(text, name, hex, 32);
+    afj_compiler_add_line(text, name, hex, 32);
 }
 
 /* What the plan decided, in words. Fields that few deployments use are named where they are. */
@@ -46,7 +46,7 @@ static void add_spec(struct afj_text *text, const struct afj_plan *plan,
                     c->reply_weights ? " reply_weights=1" : "", c->expert_ranks ? " mapped=1" : "",
                     plan->strict_fences ? " strict_fences=1" : "",
                     plan->check_routes ? " check_routes=1" : "");
-    afj_recipe_line(text, "spec", spec.data ? spec.data : "", spec.length);
+    afj_compiler_add_line(text, "spec", spec.data ? spec.data : "", spec.length);
     text->failed = text->failed || spec.failed;
     afj_text_finish(&spec);
 }
@@ -71,11 +71,11 @@ afdep_status afj_recipe_make(const struct afj_plan *plan, const struct afj_plan_
 {
     memset(recipe, 0, sizeof *recipe);
     struct afj_text *text = &recipe->text;
-    afj_recipe_line(text, "schema", schema, strlen(schema));
+    afj_compiler_add_line(text, "schema", schema, strlen(schema));
     add_digest(text, "gen", afj_source_templates_digest());
     add_spec(text, plan, kernel);
     add_source(text, source);
-    afj_recipe_line(text, "arch", arch, strlen(arch));
+    afj_compiler_add_line(text, "arch", arch, strlen(arch));
     afdep_status status = compiler->identify(arch, text);
     if (status == AFDEP_OK && text->failed)
         status = afj_fail(AFDEP_ERROR_MEMORY, "no memory for the recipe of %s", kernel->name);

@@ -2,7 +2,6 @@
 #include "jit/source.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +22,8 @@ static uint64_t sim_lanes(void)
 {
     const char *value = afj_env_get(AFJ_ENV_SIM_LANES);
     const bool all = strcmp(value, "32") == 0;
-    static atomic_bool warned;
-    if (!all && strcmp(value, "1") != 0 && !atomic_exchange(&warned, true))
-        afj_log(AFJ_LOG_WARN, "AFDEP_SIM_LANES is \"%s\"; it must be 1 or 32 and is taken as 1",
-                value);
+    if (!all && strcmp(value, "1") != 0)
+        AFJ_WARN_ONCE("AFDEP_SIM_LANES is \"%s\"; it must be 1 or 32 and is taken as 1", value);
     return all ? 32 : 1;
 }
 

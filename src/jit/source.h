@@ -14,7 +14,8 @@ struct afj_source {
     size_t file_count;
 };
 
-/* Write afdep_constants.h: every number that the templates take from the plan. Pure. */
+/* Write afdep_constants.h: every number that the templates take from the plan; for the sim
+ * device also AFDEP_SIM_LANES. */
 void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_kernel *kernel,
                           struct afj_text *text);
 

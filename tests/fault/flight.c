@@ -48,7 +48,7 @@ void flight_sleep_ms(long ms)
 static afdep_status identify(const char *arch, struct afj_text *text)
 {
     (void)arch;
-    afj_recipe_line(text, "compiler", "slow", 4);
+    afj_compiler_add_line(text, "compiler", "slow", 4);
     return AFDEP_OK;
 }
 

@@ -53,8 +53,8 @@ static void put(const char *spec, const char *arch)
     static const struct afj_store_facts facts = {
         .hidden = 64, .compile_ms = 12.5, .lines = "registers=40\nspill_bytes=x\n"};
     struct afj_text text = {0};
-    afj_recipe_line(&text, "spec", spec, strlen(spec));
-    afj_recipe_line(&text, "arch", arch, strlen(arch));
+    afj_compiler_add_line(&text, "spec", spec, strlen(spec));
+    afj_compiler_add_line(&text, "arch", arch, strlen(arch));
     const struct afj_digest key = afj_digest_of(text.data, text.length);
     cr_assert(afj_store_put(afj_obtain_store(), &key, text.data, text.length, "image", 5, &facts));
     afj_text_finish(&text);

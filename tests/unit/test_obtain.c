@@ -16,7 +16,7 @@ static unsigned compiles;
 static afdep_status identify(const char *arch, struct afj_text *text)
 {
     (void)arch;
-    afj_recipe_line(text, "compiler", "quick", 5);
+    afj_compiler_add_line(text, "compiler", "quick", 5);
     return AFDEP_OK;
 }
 

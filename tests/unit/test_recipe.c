@@ -13,7 +13,7 @@ static const char *compiler_name = "one";
 static afdep_status identify(const char *arch, struct afj_text *text)
 {
     (void)arch;
-    afj_recipe_line(text, "compiler", compiler_name, strlen(compiler_name));
+    afj_compiler_add_line(text, "compiler", compiler_name, strlen(compiler_name));
     return AFDEP_OK;
 }
 static const struct afj_compiler named = {identify, NULL, NULL};
@@ -98,8 +98,8 @@ Test(recipe, place_locale_and_history_do_not_change_the_key)
 Test(recipe, lengths_keep_names_and_values_apart)
 {
     struct afj_text a = {0}, b = {0};
-    afj_recipe_line(&a, "ab", "c", 1);
-    afj_recipe_line(&b, "a", "bc", 2);
+    afj_compiler_add_line(&a, "ab", "c", 1);
+    afj_compiler_add_line(&b, "a", "bc", 2);
     cr_assert_str_eq(a.data, "ab=1:c\n");
     cr_assert_str_eq(b.data, "a=2:bc\n");
     afj_text_finish(&a);
