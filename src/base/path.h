@@ -4,9 +4,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
-
-struct afj_text;
 
 /* Create a directory and its parents, mode 0700 for those created. 0, or -1 with errno. */
 int afj_path_make_directories(const char *path);

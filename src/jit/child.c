@@ -17,8 +17,6 @@
 
 extern char **environ;
 
-/* ---- environment ---- */
-
 /* What makes a compiler read or write other files than it is told to, or speak another language. */
 static bool is_dropped(const char *variable, bool new_tmpdir)
 {
@@ -69,8 +67,6 @@ static char **make_environment(char *tmpdir)
     made[kept] = tmpdir;
     return made;
 }
-
-/* ---- start ---- */
 
 static int add_actions(posix_spawn_file_actions_t *actions, const char *directory, int output)
 {
@@ -129,8 +125,6 @@ destroy_actions:
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
-
-/* ---- end ---- */
 
 static int64_t now_ms(void)
 {

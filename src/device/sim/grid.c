@@ -58,8 +58,6 @@ struct afj_sim_grid {
 /* The warp on whose stack the thread with the simulator's lock is; NULL on the thread's own. */
 static struct afj_sim_warp *running;
 
-/* ---- lanes ---- */
-
 static uint32_t lanes_of(const struct afj_sim_warp *lane)
 {
     return lane->cta->grid->node->kernel->lanes;
@@ -110,8 +108,6 @@ static bool come_to(struct afj_sim_warp *lane, const char *place, uint32_t value
         afj_scheduler_wake(grid->sim, grid->device);
     return (going >> lane_of(lane) & 1) != 0;
 }
-
-/* ---- what an image calls ---- */
 
 static struct afj_sim *simulator(void) { return running->cta->grid->sim; }
 
@@ -299,8 +295,6 @@ const struct afj_sim_ops afj_grid_ops = {
     .clock_ns = op_clock_ns,
 };
 
-/* ---- CTAs ---- */
-
 static void run_entry(void *argument)
 {
     const struct afj_sim_warp *warp = argument;
@@ -387,8 +381,6 @@ static void start_cta(struct afj_sim_grid *grid)
     sim->starved = false;
     afj_scheduler_milestone(sim);
 }
-
-/* ---- grids ---- */
 
 static bool is_called(const struct afj_sim_node *node, const char *name)
 {

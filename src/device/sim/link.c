@@ -48,8 +48,6 @@ static bool append(struct segment_list *list, struct afj_segment *segment)
     return true;
 }
 
-/* ---- segments ---- */
-
 static struct afj_segment *open_segment(struct afj_links *links)
 {
     struct afj_segment *segment = calloc(1, sizeof *segment);
@@ -250,8 +248,6 @@ void afj_segment_forget(struct afj_links *links, struct afj_segment **segment)
     old->holders--;
     let_go(links, old);
 }
-
-/* ---- links ---- */
 
 static struct afj_link *find_link(const struct afj_links *links, uint32_t link)
 {

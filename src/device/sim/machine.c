@@ -47,8 +47,6 @@ static void lock_room(void)
     atomic_fetch_sub_explicit(&queue, 1, memory_order_relaxed);
 }
 
-/* ---- policy ---- */
-
 /* Weights differ by seed, so that a set of seeds sees words that are early and words that are very
  * late, warps that hardly interleave and warps that do at every step. */
 static void take_policy(struct afj_sim *sim, const struct afj_sim_policy *policy)
@@ -107,8 +105,6 @@ static struct afj_sim *enter_room(void)
     return sim;
 }
 
-/* ---- the lock ---- */
-
 struct afj_sim *afj_sim_enter(void)
 {
     struct afj_sim *sim = enter_room();
@@ -160,8 +156,6 @@ void afj_sim_appended(struct afj_sim *sim)
     pthread_cond_broadcast(&work_came);
 }
 
-/* ---- traces and violations ---- */
-
 void afj_sim_trace(struct afj_sim *sim, uint64_t what, uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t odd = 0x9E3779B97F4A7C15u;
@@ -181,8 +175,6 @@ void afj_sim_violation(struct afj_sim *sim, uint64_t *kind, const char *format, 
     afj_log(AFJ_LOG_WARN, "sim: %s (seed %llu)", sim->first_violation,
             (unsigned long long)sim->policy.seed);
 }
-
-/* ---- sim.h ---- */
 
 struct afj_sim_policy afj_sim_policy_of_seed(uint64_t seed)
 {

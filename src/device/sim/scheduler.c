@@ -29,8 +29,6 @@
 
 enum trace_kind { TRACE_RUN = 1, TRACE_ARRIVE, TRACE_JUMP, TRACE_RELEASE };
 
-/* ---- actors ---- */
-
 static void swap(struct afj_sim_device *device, uint32_t a, uint32_t b)
 {
     struct afj_sim_actor *first = device->actors[a], *second = device->actors[b];
@@ -123,8 +121,6 @@ void afj_scheduler_milestone(struct afj_sim *sim)
     sim->milestone_step = sim->counters.steps;
 }
 
-/* ---- one step ---- */
-
 static void run_one(struct afj_sim *sim)
 {
     uint32_t chosen = afj_random_below(&sim->random, sim->awake);
@@ -173,8 +169,6 @@ static void deliver_some(struct afj_sim *sim)
         write_word(sim, &word);
     }
 }
-
-/* ---- getting nowhere ---- */
 
 static afdep_status give_up(struct afj_sim *sim)
 {

@@ -7,8 +7,6 @@
 #include "device/sim/grid.h"
 #include "device/sim/scheduler.h"
 
-/* ---- nodes and queues ---- */
-
 struct afj_sim_node *afj_node_create(enum afj_sim_node_kind kind, const void *arguments,
                                      size_t arguments_bytes)
 {
@@ -198,8 +196,6 @@ void afj_graph_free(struct afj_sim_graph *graph)
     free(graph);
 }
 
-/* ---- streams ---- */
-
 struct afj_sim_stream *afj_stream_create(struct afj_sim_device *device)
 {
     struct afj_sim_stream *stream = calloc(1, sizeof *stream);
@@ -288,8 +284,6 @@ bool afj_stream_is_idle(struct afj_sim *sim, struct afj_sim_device *device,
             return false;
     return true;
 }
-
-/* ---- stream order ---- */
 
 /* Do a node that is no launch; false: it waits for words to arrive, or for the clock. */
 static bool do_node(struct afj_sim *sim, struct afj_sim_stream *stream,
