@@ -37,10 +37,11 @@ struct afj_compiler {
      * of: they name the compiler and its options for this architecture. Cheap after the first call.
      * Fails with AFDEP_ERROR_COMPILER_MISSING or, for an unknown arch, AFDEP_ERROR_CONFIG. */
     afdep_status (*identify)(const char *arch, struct afj_text *text);
-    /* Compile. Thread-safe. AFDEP_ERROR_COMPILE puts the compiler's first error in the sentence. */
+    /* Compile; the image has passed `check`. Thread-safe. AFDEP_ERROR_COMPILE puts the compiler's
+     * first error in the sentence. */
     afdep_status (*compile)(const struct afj_program *program, struct afj_compiled *compiled);
-    /* Whether bytes from the cache may be what compile makes: format, machine, entry. Says why not.
-     */
+    /* Whether bytes, from a cache for instance, may be what compile makes: format, machine, entry.
+     * AFDEP_ERROR_LOAD says why not. */
     afdep_status (*check)(const void *image, size_t bytes, const char *arch, const char *entry);
 };
 

@@ -355,8 +355,11 @@ static afdep_status read_image(const struct afj_program *program, const char *di
     if (afj_path_read(path, false, IMAGE_LIMIT, &compiled->image, &compiled->image_bytes) != 0)
         return afj_fail(AFDEP_ERROR_COMPILE, "%s left no image of kernel %s: %s", found.path,
                         program->entry, strerror(errno));
-    return afj_host_image_check(compiled->image, compiled->image_bytes, program->arch,
-                                program->entry);
+    if (afj_host_image_check(compiled->image, compiled->image_bytes, program->arch,
+                             program->entry) != AFDEP_OK)
+        return afj_fail(AFDEP_ERROR_COMPILE, "%s made no usable image of kernel %s: %s", found.path,
+                        program->entry, afj_status_sentence());
+    return AFDEP_OK;
 }
 
 static afdep_status compile(const struct afj_program *program, struct afj_compiled *compiled)

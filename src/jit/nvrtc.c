@@ -381,6 +381,9 @@ static afdep_status take_image(nvrtcProgram program, const struct afj_program *a
         return afj_fail(AFDEP_ERROR_COMPILE, "NVRTC does not hand out the binary of %s",
                         asked->entry);
     compiled->image_bytes = size;
+    if (afj_cubin_check(compiled->image, size, asked->arch, asked->entry) != AFDEP_OK)
+        return afj_fail(AFDEP_ERROR_COMPILE, "NVRTC %s made no usable image of %s: %s",
+                        nvrtc.version, asked->entry, afj_status_sentence());
     return AFDEP_OK;
 }
 

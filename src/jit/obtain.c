@@ -153,11 +153,8 @@ static afdep_status compile_image(struct afj_wanted *wanted, const struct afj_so
     struct afj_compiled compiled = {0};
     *stored = false;
     const double from = now_ms();
-    afdep_status status = compiler->compile(&program, &compiled);
+    const afdep_status status = compiler->compile(&program, &compiled);
     const double ms = now_ms() - from;
-    if (status == AFDEP_OK)
-        status = compiler->check(compiled.image, compiled.image_bytes, wanted->arch_used,
-                                 wanted->kernel->name);
     if (status != AFDEP_OK) {
         if (compiled.log)
             afj_log(AFJ_LOG_DEBUG, "%s: %s", wanted->kernel->name, compiled.log);

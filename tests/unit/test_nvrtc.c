@@ -56,6 +56,20 @@ Test(nvrtc, an_error_names_file_and_line)
     afj_compiled_finish(&c);
 }
 
+Test(nvrtc, a_program_without_its_entry_does_not_compile)
+{
+    struct afj_source_file files[2];
+    struct afj_compiled c;
+    struct afj_program program = program_of(files, kernel_text, "#define NUMBER 7\n");
+    if (*afj_nvrtc_facts().note)
+        cr_skip_test("NVRTC: %s", afj_nvrtc_facts().note);
+    program.entry = "absent";
+    cr_assert_eq(afj_compiler_nvrtc.compile(&program, &c), AFDEP_ERROR_COMPILE);
+    cr_assert(strstr(afdep_last_error(), "absent"), "%s", afdep_last_error());
+    cr_assert_null(c.image);
+    afj_compiled_finish(&c);
+}
+
 Test(nvrtc, an_unknown_architecture_lists_the_known_ones)
 {
     struct afj_text text = {0};
