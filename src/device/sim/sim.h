@@ -1,5 +1,5 @@
-/* sim.h: what tests ask of the simulated devices beyond device.h: who runs next, how late words are,
- * what went wrong, and whether two runs were the same.
+/* sim.h: what tests ask of the simulated devices beyond device.h: who runs next, how late words
+ * are, what went wrong, and whether two runs were the same.
  *
  * There is one simulator a process. It runs while some thread synchronises a stream or a device.
  * A run depends on the policy and on the order of calls alone, so one thread that makes the same
