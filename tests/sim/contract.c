@@ -58,7 +58,7 @@ ParameterizedTestParameters(contract, every_deployment)
 
 ParameterizedTest(size_t *number, contract, every_deployment, .timeout = 200)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + SEEDS; seed++)
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(SEEDS); seed++)
         run_deployment(&deployments[*number], seed);
 }
 

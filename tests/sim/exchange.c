@@ -36,10 +36,10 @@ static void run_seed(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t
 }
 
 static void run_seeds(uint32_t attention, uint32_t ffn, uint32_t hidden, uint32_t most_tokens,
-                      int exchanges, uint64_t seeds)
+                      int exchanges, uint64_t usual)
 {
-    const uint64_t first = first_seed();
-    for (uint64_t seed = first; seed < first + seeds; seed++)
+    const uint64_t first = first_seed(), count = seeds(usual);
+    for (uint64_t seed = first; seed < first + count; seed++)
         run_seed(attention, ffn, hidden, most_tokens, exchanges, seed);
 }
 
@@ -132,7 +132,7 @@ Test(exchange, a_smaller_bucket_than_the_sources_never_writes_past_its_rows)
 
 Test(exchange, an_idle_source_may_run_ahead)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(8); seed++) {
         struct scene scene;
         struct afj_tally tally = {0};
         const afdep_config config = config_of(3, 1, 64);
@@ -167,7 +167,7 @@ Test(exchange, an_idle_source_may_run_ahead)
 Test(exchange, no_ack_overtakes_a_re_arm_of_route_words)
 {
     enum { TRIPS = 6 };
-    for (uint64_t seed = first_seed(); seed < first_seed() + 24; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(24); seed++) {
         struct scene scene;
         struct afj_tally tally = {0};
         const afdep_config config = config_of(3, 1, 64);
@@ -189,7 +189,7 @@ Test(exchange, no_ack_overtakes_a_re_arm_of_route_words)
 /* Hold all CTAs of an entry but one, or a whole rank, until nothing else can run. */
 static void run_held(const char *entry, int32_t device)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 6; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(6); seed++) {
         struct scene scene;
         const afdep_config config = config_of(2, 2, 64);
         open_scene(&scene, &config, 64, seed);
@@ -247,7 +247,7 @@ static void check_both_lanes(struct scene *scene, const char *what)
 
 Test(exchange, a_captured_exchange_replays_with_new_inputs)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 6; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(6); seed++) {
         struct scene scene;
         afdep_graph *graphs[AFDEP_MAX_RANKS];
         afdep_config config = config_of(2, 2, 64);

@@ -84,7 +84,7 @@ static void run_sequence(struct scene *scene, const struct sequence *sequence)
 
 static void run_common_sequences(uint32_t attention, uint32_t ffn, uint32_t both, uint32_t lanes)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 8; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(8); seed++) {
         struct scene scene;
         const afdep_config config = config_of(attention, ffn, both, lanes);
         open_scene(&scene, &config, 40, seed);
@@ -106,7 +106,7 @@ Test(in_flight, three_of_ranks_with_both_roles) { run_common_sequences(3, 3, 3, 
 /* With a stream a lane nothing orders the lanes. */
 static void run_apart(uint32_t lanes, bool captured)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 6; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(6); seed++) {
         struct scene scene;
         afdep_graph *graphs[AFDEP_MAX_RANKS] = {NULL};
         const afdep_config config = config_of(2, 2, 0, lanes);
@@ -203,7 +203,7 @@ Test(in_flight, exchange_numbers_wrap)
 {
     static const uint32_t begins[] = {0xFFFFFFFDu, 0x7FFFFFFDu, 0x80000000u};
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-        for (uint64_t seed = first_seed(); seed < first_seed() + 4; seed++) {
+        for (uint64_t seed = first_seed(); seed < first_seed() + seeds(4); seed++) {
             struct scene scene;
             const afdep_config config = config_of(2, 2, 0, 2);
             open_scene(&scene, &config, 40, seed);

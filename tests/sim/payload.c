@@ -33,6 +33,9 @@ static afdep_config config_of(uint32_t dtype, uint32_t hidden)
 
 static void open_one(struct scene *scene, const afdep_config *config)
 {
+    /* Values do not depend on lanes. */
+    if (seeds(6) == 1)
+        cr_skip_test("with one lane a warp only");
     open_scene(scene, config, 32, first_seed());
     afj_inputs_set_tokens(&scene->harness.lanes[0], 32);
     afj_inputs_draw(&scene->harness.lanes[0], AFJ_ROUTING_FULL, &scene->dice);
