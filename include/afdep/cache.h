@@ -36,7 +36,7 @@ typedef struct afdep_kernel_report {
     const char *entry;     /**< template, for instance "dispatch" */
     const char *shape;     /**< "few" or "many" */
     const char *key;       /**< 32 hex digits */
-    const char *arch;      /**< "sm_90a"; "x86_64" on the sim device */
+    const char *arch;      /**< "sm_90a"; that of the CPU on the sim device */
     uint64_t bytes;        /**< size of the image */
     double ms;             /**< time to have it, compile included */
     uint32_t registers;    /**< registers a thread; 0 on the sim device */
@@ -169,7 +169,8 @@ AFDEP_API afdep_status afdep_cache_explain(const afdep_config *config, uint32_t 
 /**
  * The same for the one kernel that an object holds: whether this process would take the object, and
  * if not, which of its fields differ. The callback is called once.
- * @param what a key of 32 hex digits, or the path of an object file, which need not be in the cache.
+ * @param what a key of 32 hex digits, or the path of an object file, which need not be in the
+ * cache.
  * @retval AFDEP_ERROR_ARGUMENT         an argument is NULL.
  * @retval AFDEP_ERROR_IO               there is no such object, or it cannot be read.
  * @retval AFDEP_ERROR_LOAD             it is damaged, or no kernel of this library.

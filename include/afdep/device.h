@@ -28,7 +28,7 @@ typedef struct afdep_graph afdep_graph;
 typedef struct afdep_event afdep_event;
 
 /**
- * Count the devices of a kind. The sim device counts 128.
+ * Count the devices of a kind. The sim device counts 128; a driver without a GPU counts 0.
  * @param kind  CUDA or sim.
  * @param count out; 0 after a failure.
  * @retval AFDEP_ERROR_ARGUMENT       count is NULL, or there is no such kind.
@@ -43,7 +43,8 @@ AFDEP_API afdep_status afdep_device_count(afdep_device_kind kind, uint32_t *coun
 AFDEP_API const char *afdep_device_name(const afdep_device *device);
 
 /**
- * The device's architecture, for instance "sm_90a"; "x86_64" on the sim device.
+ * The device's architecture, for instance "sm_90a"; that of the CPU, for instance "x86_64", on the
+ * sim device.
  * @return a string of the device, valid while it is open; "" for NULL.
  */
 AFDEP_API const char *afdep_device_arch(const afdep_device *device);

@@ -21,6 +21,7 @@
 struct rank_plan {
     struct afj_plan plan;
     struct afj_images images;
+    bool cached; /* an image came from the cache, now or earlier in this process */
 };
 
 /* A kernel compiled for another architecture does not load, and that is not the cache's fault. */
@@ -127,6 +128,7 @@ static afdep_status obtain_images(const struct afdep_group *group, const struct 
         for (uint32_t k = 0; k < ranks[r].plan.kernel_count; ++k) {
             ranks[r].images.image[k] = mine[k].image;
             ranks[r].images.bytes[k] = mine[k].image_bytes;
+            ranks[r].cached = ranks[r].cached || mine[k].origin != AFDEP_ORIGIN_COMPILER;
         }
     }
     free(wanted);
@@ -164,6 +166,14 @@ static afdep_status make_buffers(const struct afdep_group *group, const struct r
         (void)group->devices[r]->kind->synchronize(group->devices[r]);
     free_buffers(buffers, group->ranks);
     return afj_fail(status, "%s", sentence);
+}
+
+static bool any_cached(const struct rank_plan *ranks, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < count; ++r)
+        any = any || ranks[r].cached;
+    return any;
 }
 
 /* The config of one rank, checked, and fit for the group. */
@@ -246,7 +256,7 @@ afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *c
         status = obtain_images(group, &checked, ranks, false);
     if (status == AFDEP_OK)
         status = make_buffers(group, ranks, buffers);
-    if (status == AFDEP_ERROR_LOAD) {
+    if (status == AFDEP_ERROR_LOAD && any_cached(ranks, group->ranks)) {
         /* What the cache gave does not load here: compile afresh, once. */
         afj_log(AFJ_LOG_WARN, "a cached kernel does not load and is compiled again: %s",
                 afj_status_sentence());

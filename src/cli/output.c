@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 struct afj_phrase afj_output_bytes(uint64_t bytes)
 {
@@ -29,10 +30,17 @@ struct afj_phrase afj_output_layout(const afdep_config *config)
     return phrase;
 }
 
+/* As the kernel names this machine's CPU. */
+static const char *cpu_arch(void)
+{
+    static struct utsname machine;
+    return uname(&machine) == 0 ? machine.machine : "unknown";
+}
+
 const char *afj_output_arch(const afdep_config *config)
 {
     if (config->device == AFDEP_DEVICE_SIM)
-        return "x86_64";
+        return cpu_arch();
     return config->arch != NULL ? config->arch : "sm_90a";
 }
 

@@ -46,8 +46,7 @@ static afdep_status check_ranks(const afdep_config *c)
                         "attention_ranks + ffn_ranks is %" PRIu32 " + %" PRIu32 " = %" PRIu32
                         "; at most %d ranks",
                         c->attention_ranks, c->ffn_ranks, ranks, AFDEP_MAX_RANKS);
-    const uint32_t most =
-        c->attention_ranks < c->ffn_ranks ? c->attention_ranks : c->ffn_ranks;
+    const uint32_t most = c->attention_ranks < c->ffn_ranks ? c->attention_ranks : c->ffn_ranks;
     return check_range("both_ranks", c->both_ranks, 0, most);
 }
 
@@ -108,13 +107,15 @@ static afdep_status check_layouts(const struct afj_config *config)
     AFJ_TRY(check_range("reserved2", c->reserved2, 0, 0));
     if (c->alignment > 1 && c->receive != AFDEP_RECEIVE_EXPERT_MAJOR)
         return afj_fail(AFDEP_ERROR_CONFIG,
-                        "alignment is %" PRIu32 "; only the expert-major layout has groups to align",
+                        "alignment is %" PRIu32
+                        "; only the expert-major layout has groups to align",
                         c->alignment);
     if (c->receive == AFDEP_RECEIVE_VIEW && c->dtype == AFDEP_DTYPE_OPAQUE)
         return afj_fail(AFDEP_ERROR_CONFIG,
                         "receive is a view and dtype opaque; an opaque row is in its inbox as it "
                         "travels, with escaped words: take it compact");
-    if (c->receive == AFDEP_RECEIVE_EXPERT_MAJOR && config->most_local_experts > MAX_GROUPED_EXPERTS)
+    if (c->receive == AFDEP_RECEIVE_EXPERT_MAJOR &&
+        config->most_local_experts > MAX_GROUPED_EXPERTS)
         return afj_fail(AFDEP_ERROR_CONFIG,
                         "an FFN rank holds %" PRIu32 " experts; the expert-major layout takes at "
                         "most %d",
@@ -148,10 +149,12 @@ static afdep_status check_arch(const afdep_config *c, char arch[16])
     if (c->device == AFDEP_DEVICE_SIM)
         return afj_fail(AFDEP_ERROR_CONFIG,
                         "arch is %.32s; the sim device takes none, leave it NULL", c->arch);
-    size_t digits = strspn(c->arch, "sm_") == 3 ? strspn(c->arch + 3, "0123456789") : 0;
-    const char *rest = c->arch + 3 + digits;
-    bool letter_ok = digits && (*rest == 0 || ((*rest == 'a' || *rest == 'f') && rest[1] == 0));
-    if (strncmp(c->arch, "sm_", 3) != 0 || digits < 2 || digits > 3 || !letter_ok)
+    const bool prefixed = strncmp(c->arch, "sm_", 3) == 0;
+    const char *number = prefixed ? c->arch + 3 : "";
+    const size_t digits = strspn(number, "0123456789");
+    const char *rest = number + digits;
+    const bool letter_ok = *rest == 0 || ((*rest == 'a' || *rest == 'f') && rest[1] == 0);
+    if (digits < 2 || digits > 3 || !letter_ok)
         return afj_fail(AFDEP_ERROR_CONFIG, "arch is \"%.32s\"; it must be such as sm_90a",
                         c->arch);
     strcpy(arch, c->arch);

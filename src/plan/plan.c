@@ -123,9 +123,9 @@ static uint64_t row_bytes(const struct afj_plan *plan, enum afj_entry entry)
 static void divide_row(const struct afj_plan *plan, struct afj_plan_kernel *k)
 {
     const struct target *target = target_of(plan);
-    const bool sums = k->entry == AFJ_ENTRY_COLLECT ||
-                      (k->entry == AFJ_ENTRY_REPLY &&
-                       plan->config.fields.receive == AFDEP_RECEIVE_EXPERT_MAJOR);
+    const bool sums =
+        k->entry == AFJ_ENTRY_COLLECT ||
+        (k->entry == AFJ_ENTRY_REPLY && plan->config.fields.receive == AFDEP_RECEIVE_EXPERT_MAJOR);
     uint32_t shares = 1;
     k->row_vecs = (uint32_t)(row_bytes(plan, k->entry) / VEC_BYTES);
     if (k->shape == AFJ_SHAPE_FEW && k->row_vecs >= 2 * LANES)
@@ -161,12 +161,12 @@ static uint64_t items_of(const struct afj_plan *plan, const struct afj_plan_kern
 }
 
 /* Whether a batch is small enough for the few shape of a kernel. */
-static int suits_few(const struct afj_plan *plan, const struct afj_plan_kernel *k, uint32_t bucket)
+static bool suits_few(const struct afj_plan *plan, const struct afj_plan_kernel *k, uint32_t bucket)
 {
     const uint64_t words =
         (uint64_t)plan->config.fields.attention_ranks * afj_regions_groups(bucket);
     if (k->entry == AFJ_ENTRY_RECEIVE && words > FEW_WORDS)
-        return 0;
+        return false;
     return shares_of(plan, k, bucket) <= (uint64_t)FEW_ROUNDS * k->max_ctas * k->warps;
 }
 

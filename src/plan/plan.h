@@ -13,7 +13,8 @@
  * Many: a warp a row, large CTAs. Both speak the same protocol; each rank chooses for itself. */
 enum afj_shape { AFJ_SHAPE_FEW, AFJ_SHAPE_MANY };
 
-/* The entries, one kernel template each. Receive is one kernel, or, where counts come first or rows
+/* The entries, one kernel template each. Rearm goes before a dispatch whose last collect left its
+ * rows in place. Receive is one kernel, or, where counts come first or rows
  * are grouped by expert, several: counts, arrange, place. */
 enum afj_entry {
     AFJ_ENTRY_REARM,

@@ -33,10 +33,10 @@ struct afj_regions afj_regions_of(const struct afj_config *config)
     if (c->dtype == AFDEP_DTYPE_FP8_UE8M0)
         r.scale_escapes = AFJ_SCALE_ESCAPES;
     if (c->dtype == AFDEP_DTYPE_OPAQUE)
-        r.row_escapes = (uint32_t)((r.row_bytes + AFJ_BLOCK_BYTES - 1) / AFJ_BLOCK_BYTES) *
-                        AFJ_BLOCK_ESCAPES;
-    r.meta_bytes = round_up(
-        (r.head_words + r.scale_words + r.scale_escapes + r.row_escapes) * word, ROW_ALIGNMENT);
+        r.row_escapes =
+            (uint32_t)((r.row_bytes + AFJ_BLOCK_BYTES - 1) / AFJ_BLOCK_BYTES) * AFJ_BLOCK_ESCAPES;
+    r.meta_bytes = round_up((r.head_words + r.scale_words + r.scale_escapes + r.row_escapes) * word,
+                            ROW_ALIGNMENT);
 
     const uint64_t rows = (uint64_t)c->attention_ranks * c->capacity;
     uint64_t end = 0;
@@ -118,5 +118,6 @@ uint64_t afj_regions_receive_rows(const struct afj_config *config, uint32_t loca
 
 uint64_t afj_regions_receipt_bytes(const struct afj_config *config, uint32_t tokens)
 {
-    return AFJ_RECEIPT_HEADER_BYTES + (uint64_t)tokens * 2 * config->fields.top_k * sizeof(uint32_t);
+    return AFJ_RECEIPT_HEADER_BYTES +
+           (uint64_t)tokens * 2 * config->fields.top_k * sizeof(uint32_t);
 }

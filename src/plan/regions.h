@@ -32,7 +32,8 @@ struct afj_regions afj_regions_of(const struct afj_config *config);
 /* Route words for `tokens` tokens of one source. */
 uint32_t afj_regions_groups(uint32_t tokens);
 
-/* Bytes of a window of a rank of these roles, all lanes, and where a role's part of a lane begins. */
+/* Bytes of a window of a rank of these roles, all lanes, and where a role's part of a lane begins.
+ */
 uint64_t afj_regions_window_bytes(const struct afj_regions *regions,
                                   const struct afj_config *config, uint32_t roles);
 uint64_t afj_regions_lane_at(const struct afj_regions *regions, const struct afj_config *config,

@@ -46,17 +46,17 @@ AFJ_ENTRY(place, afj_receive_args)
 {
     const uint64_t items = (uint64_t)kAttentionRanks * args.call.bucket * kWarpsPerRow;
     Wait wait(args.call, args.call.counter);
+    bool gone = false; // an earlier exchange failed
     for (uint64_t item = warp_in_grid(); item < items; item += warps_in_grid()) {
         const uint64_t row = item / kWarpsPerRow;
         const uint32_t dead = load_dead(args.call);
         const uint32_t rows = load_early(at<uint32_t>(args.count));
         const uint32_t source = load_early(at<uint32_t>(args.origins) + 2 * row);
         const uint32_t token = load_early(at<uint32_t>(args.origins) + 2 * row + 1);
-        if (warp_any(dead))
-            withdraw_count(args, wait, true);
-        if (warp_any(dead) || row >= rows)
-            return;
+        gone = warp_any(dead);
+        if (gone || row >= rows)
+            break;
         place_row(args, slot_of(args, source, token), (uint32_t)(item % kWarpsPerRow), row, wait);
     }
-    withdraw_count(args, wait, false);
+    withdraw_count(args, wait, gone);
 }

@@ -195,7 +195,6 @@ AFJ_DEVICE int lowest_bit(uint32_t v) { return __ffs((int)v) - 1; }
 AFJ_DEVICE int lowest_bit(uint64_t v) { return __ffsll((long long)v) - 1; }
 
 AFJ_DEVICE float float_of_bits(uint32_t v) { return __uint_as_float(v); }
-AFJ_DEVICE uint32_t bits_of_float(float v) { return __float_as_uint(v); }
 
 // Two FP32 to two BF16 in one word, the first in the low half, each rounded to nearest even; a NaN
 // becomes 0x7FFF.

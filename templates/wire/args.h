@@ -25,6 +25,13 @@ struct afj_error_record {
     uint32_t waited_ms;
 };
 
+/* The first bad route, where routes are checked, in host memory behind the error record. */
+struct afj_route_record {
+    uint32_t state; /* stored last; 0: none */
+    uint32_t kind;  /* AFJ_FAULT_... */
+    uint32_t token, choice, expert;
+};
+
 /* What every kernel is told. */
 struct afj_call {
     uint64_t dead;    /* uint32_t [2], device: sticky, non-zero once a kernel of this buffer gave up
@@ -35,13 +42,6 @@ struct afj_call {
     uint32_t rank, lane;
     uint32_t bucket;   /* token ceiling of the launch, equal on all ranks */
     uint32_t capacity; /* slots an inbox has for each peer */
-};
-
-/* The first bad route, where routes are checked, in host memory behind the error record. */
-struct afj_route_record {
-    uint32_t state; /* stored last; 0: none */
-    uint32_t kind;  /* AFJ_FAULT_... */
-    uint32_t token, choice, expert;
 };
 
 /* rearm: clear what the last collect left in place, before dispatch. */

@@ -31,7 +31,7 @@
 #define AFJ_RECEIPT_HEADER_BYTES 16u
 
 /* What dispatch counts where routes are checked, in this order: words of `faults`. The last word is
- * not a count: non-zero once a first fault is in the error record. */
+ * not a count: non-zero once a first fault is in the route record. */
 #define AFJ_FAULT_OUT_OF_RANGE 0u
 #define AFJ_FAULT_REPEATED 1u
 #define AFJ_FAULT_NAN_WEIGHT 2u

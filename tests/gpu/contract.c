@@ -20,7 +20,7 @@ struct choice {
     bool phases, large;
     uint32_t device;
     uint64_t replays, cycles, seed;
-    int64_t only; /* -1: all */
+    int64_t only, tokens; /* -1: all */
 };
 
 static double seconds(void)
@@ -100,21 +100,31 @@ static afdep_status replay(struct afj_harness *harness, uint64_t replays, afdep_
     return status;
 }
 
-static afdep_status run_graph(struct afj_harness *harness, const struct choice *choice,
+/* Graphs over buffers of their own, with arrays no longer than the tokens need: each replay clears
+ * and fetches them all. */
+static afdep_status run_graph(struct afj_harness *eager, const struct choice *choice,
                               uint32_t tokens, struct afj_dice *dice, struct afj_tally *tally)
 {
+    struct afj_harness harness;
     afdep_graph *graphs[AFDEP_MAX_RANKS] = {NULL};
-    draw_options(harness, dice);
-    harness->fresh = false;
-    if (harness->config.collect_view != 0) /* the copy of the rows is recorded with its length */
-        harness->live_tokens = false;
-    harness->receipt = AFJ_RECEIPT_NONE;
-    for (uint32_t lane = 0; lane < harness->config.lanes; lane++)
-        afj_inputs_set_tokens(&harness->lanes[lane], tokens);
-    afdep_status status = afj_harness_capture(harness, GRAPH_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    afdep_status status =
+        afj_harness_create(&harness, &eager->config, NULL, tokens == 0 ? 1 : tokens);
+    if (status == AFDEP_OK) {
+        draw_options(&harness, dice);
+        harness.fresh = false;
+        harness.receipt = AFJ_RECEIPT_NONE;
+        if (harness.config.collect_view != 0) /* the copy of the rows is recorded with its length */
+            harness.live_tokens = false;
+        for (uint32_t lane = 0; lane < harness.config.lanes; lane++)
+            afj_inputs_set_tokens(&harness.lanes[lane], tokens);
+        status = afj_harness_capture(&harness, GRAPH_TRIPS, AFJ_EXPERT_SCALE, graphs);
+    }
     if (status == AFDEP_OK)
-        status = replay(harness, choice->replays, graphs, dice, tally);
-    afj_harness_drop_graphs(harness, graphs);
+        status = replay(&harness, choice->replays, graphs, dice, tally);
+    afj_harness_drop_graphs(&harness, graphs);
+    if (status != AFDEP_OK)
+        memcpy(eager->failure, harness.failure, sizeof harness.failure);
+    afj_harness_destroy(&harness);
     return status;
 }
 
@@ -209,7 +219,7 @@ static bool run_all(const struct choice *choice)
         if (choice->only >= 0 && choice->only != d)
             continue;
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-            if (counts[i] <= capacity)
+            if (counts[i] <= capacity && (choice->tokens < 0 || choice->tokens == counts[i]))
                 right = run_cell(&deployments[d], choice, counts[i]) && right;
     }
     return right;
@@ -217,7 +227,7 @@ static bool run_all(const struct choice *choice)
 
 static bool read_choice(struct choice *choice, int argc, char **argv, struct afj_why *why)
 {
-    uint64_t only = 0;
+    uint64_t number = 0;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *word = i + 1 < argc ? argv[i + 1] : "";
         bool good = true;
@@ -236,8 +246,11 @@ static bool read_choice(struct choice *choice, int argc, char **argv, struct afj
         else if (strcmp(name, "--device") == 0)
             good = afj_words_device(word, &choice->device, why);
         else if (strcmp(name, "--only") == 0) {
-            good = afj_words_number(name, word, 0, DEPLOYMENTS - 1, &only, why);
-            choice->only = (int64_t)only;
+            good = afj_words_number(name, word, 0, DEPLOYMENTS - 1, &number, why);
+            choice->only = (int64_t)number;
+        } else if (strcmp(name, "--tokens") == 0) {
+            good = afj_words_number(name, word, 0, 600, &number, why);
+            choice->tokens = (int64_t)number;
         } else
             return afj_words_refuse(why, "%s is not an option", name);
         if (!good)
@@ -248,7 +261,8 @@ static bool read_choice(struct choice *choice, int argc, char **argv, struct afj
 
 int main(int argc, char **argv)
 {
-    struct choice choice = {.device = AFDEP_DEVICE_CUDA, .replays = REPLAYS, .only = -1};
+    struct choice choice = {
+        .device = AFDEP_DEVICE_CUDA, .replays = REPLAYS, .only = -1, .tokens = -1};
     struct afj_why why;
     choice.seed = afj_dice_fresh_seed();
     if (!read_choice(&choice, argc, argv, &why)) {
