@@ -25,20 +25,32 @@ AFJ_DEVICE uint32_t tokens_of(const afj_dispatch_args &args)
     return tokens;
 }
 
-// Choice k of a token as it travels: of the caller, or of a receipt.
-AFJ_DEVICE uint32_t wire_of_choice(const afj_dispatch_args &args, uint32_t token, uint32_t k)
+// Where the choices of a token are: ids of the caller, or words of a receipt, which are as they
+// travel. Told apart by addresses, so that all loads of a token are issued together.
+struct Choices {
+    const uint32_t *first;
+    uint32_t stride;
+    bool sent;
+};
+
+AFJ_DEVICE Choices choices_of(const afj_dispatch_args &args, uint32_t token)
 {
-    if (args.ids != 0)
-        return wire_of_id(load_id(args.ids, (uint64_t)token * kTopK + k));
-    return load_input(receipt_of(args, token) + k);
+    if (args.ids == 0)
+        return {receipt_of(args, token), 1, true};
+    return {at<uint32_t>(args.ids) + (uint64_t)token * kTopK * kIdWords, kIdWords, false};
 }
 
-AFJ_DEVICE uint32_t weight_of_choice(const afj_dispatch_args &args, uint32_t token, uint32_t k)
+// The second word of an id that has two.
+AFJ_DEVICE uint32_t load_high(const Choices &choices, uint32_t k)
 {
-    if (args.weights != 0)
-        return canonical(load_input(at<uint32_t>(args.weights) + (uint64_t)token * kTopK + k),
-                         AFJ_CANONICAL_F32);
-    return load_input(receipt_of(args, token) + kTopK + k);
+    return kIdWords == 2 && !choices.sent ? load_input(choices.first + 2 * k + 1) : 0;
+}
+
+AFJ_DEVICE uint32_t wire_of_choice(const Choices &choices, uint32_t low, uint32_t high)
+{
+    if (choices.sent)
+        return low;
+    return high == 0 ? wire_of_id(low) : 0;
 }
 
 // One group of 31 tokens: tell every FFN rank which of them come to it. Only this waits for the
@@ -54,9 +66,13 @@ AFJ_DEVICE void send_route_words(const afj_dispatch_args &args, uint32_t group, 
         const uint32_t token = group * AFJ_GROUP_TOKENS + (uint32_t)i;
         set = 0;
         if (token < tokens) {
+            const Choices choices = choices_of(args, token);
 #pragma unroll
-            for (uint32_t k = 0; k < kTopK; ++k)
-                set |= set_of_wire(args.owners, wire_of_choice(args, token, k));
+            for (uint32_t k = 0; k < kTopK; ++k) {
+                const uint32_t low = load_input(choices.first + k * choices.stride);
+                const uint32_t wire = wire_of_choice(choices, low, load_high(choices, k));
+                set |= set_of_wire(args.owners, wire);
+            }
         }
     });
     if (warp_any(dead))
@@ -86,16 +102,33 @@ AFJ_DEVICE void send_route_words(const afj_dispatch_args &args, uint32_t group, 
     });
 }
 
+// Where word i of a token's head comes from.
+AFJ_DEVICE const uint32_t *head_word(const afj_dispatch_args &args, const Choices &choices,
+                                     uint32_t token, uint32_t i)
+{
+    if (i < kTopK)
+        return choices.first + i * choices.stride;
+    if (args.weights == 0)
+        return receipt_of(args, token) + i;
+    return at<uint32_t>(args.weights) + (uint64_t)token * kTopK + (i - kTopK);
+}
+
 // Ids and weights of a token, and the set of its FFN ranks, the same in all lanes.
 AFJ_DEVICE Set load_head(const afj_dispatch_args &args, uint32_t token, Head &head)
 {
+    const Choices choices = choices_of(args, token);
+    Head high;
+    head.each(high, [&](int i, uint32_t &word, uint32_t &rest) {
+        word = load_input(head_word(args, choices, token, (uint32_t)i));
+        rest = i < kTopK ? load_high(choices, (uint32_t)i) : 0;
+    });
     Set mine = 0;
-    head.each([&](int i, uint32_t &word) {
+    head.each(high, [&](int i, uint32_t &word, uint32_t &rest) {
         if (i < kTopK) {
-            word = wire_of_choice(args, token, (uint32_t)i);
+            word = wire_of_choice(choices, word, rest);
             mine |= set_of_wire(args.owners, word);
         } else {
-            word = weight_of_choice(args, token, (uint32_t)(i - kTopK));
+            word = canonical(word, AFJ_CANONICAL_F32);
         }
     });
     return warp_or_set(mine);
@@ -175,7 +208,7 @@ AFJ_DEVICE void check_choice(const afj_dispatch_args &args, uint32_t token, uint
             note_fault(args, AFJ_FAULT_REPEATED, token, k, id);
             break;
         }
-    const uint32_t weight = weight_of_choice(args, token, k);
+    const uint32_t weight = load_input(at<uint32_t>(args.weights) + first + k);
     if ((weight & 0x7FFFFFFFu) > 0x7F800000u)
         note_fault(args, AFJ_FAULT_NAN_WEIGHT, token, k, id);
 }

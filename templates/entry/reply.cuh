@@ -81,7 +81,8 @@ AFJ_DEVICE bool send_reply(const afj_reply_args &args, uint64_t row, uint32_t pa
     Span span = span_of(part, 0);
     if (kReceive != kExpertMajor)
         load_piece_early(piece, span, in);
-    if (warp_any(dead != 0 || row >= rows))
+    const bool none = dead != 0 || row >= rows;
+    if (kReceive == kCompact ? none : warp_any(none))
         return false;
     if (kReceive == kExpertMajor)
         hits.each(weights, [&](int k, uint32_t &hit, uint32_t &weight) {
