@@ -1,7 +1,7 @@
 /* any_config.c: deployments and calls drawn from a seed, all fields of the contract at once. */
 #include "sim/scene.h"
 
-enum { MOST_EXPERTS = 40, SEEDS = 12, EXCHANGES = 4 };
+enum { MOST_EXPERTS = 40, SEEDS = 24, EXCHANGES = 3 };
 
 /* True once in `times`. */
 static bool rarely(struct afj_dice *dice, uint32_t times)
@@ -12,7 +12,7 @@ static bool rarely(struct afj_dice *dice, uint32_t times)
 static void draw_ranks(afdep_config *config, struct afj_dice *dice)
 {
     config->attention_ranks = 1 + afj_dice_below(dice, 4);
-    config->ffn_ranks = rarely(dice, 2) ? 1 : 1 + afj_dice_below(dice, 4);
+    config->ffn_ranks = rarely(dice, 3) ? 1 : 2 + afj_dice_below(dice, 3);
     const uint32_t most =
         config->attention_ranks < config->ffn_ranks ? config->attention_ranks : config->ffn_ranks;
     if (rarely(dice, 2) && config->attention_ranks + config->ffn_ranks > 2)
@@ -24,9 +24,9 @@ static void draw_ranks(afdep_config *config, struct afj_dice *dice)
 static void draw_rows(afdep_config *config, struct afj_dice *dice)
 {
     config->dtype = 1 + afj_dice_below(dice, 4);
-    config->hidden = 64 + 16 * afj_dice_below(dice, 60);
+    config->hidden = 64 + 16 * afj_dice_below(dice, rarely(dice, 4) ? 80 : 20);
     if (config->dtype == AFDEP_DTYPE_OPAQUE)
-        config->payload_bytes = 16 + 16 * afj_dice_below(dice, 100);
+        config->payload_bytes = 16 + 16 * afj_dice_below(dice, 80);
     config->id_bits = rarely(dice, 2) ? 64 : 32;
 }
 
@@ -50,7 +50,7 @@ static void draw_layout(afdep_config *config, struct afj_dice *dice)
         config->alignment = afj_dice_below(dice, 9);
     config->counts_first = rarely(dice, 3);
     config->host_counts = rarely(dice, 3);
-    config->reply_weights = rarely(dice, 3);
+    config->reply_weights = rarely(dice, 2);
     config->collect_view = config->ffn_ranks == 1 && rarely(dice, 2);
 }
 
@@ -58,7 +58,7 @@ static afdep_config draw_config(uint32_t map[MOST_EXPERTS], struct afj_dice *dic
 {
     afdep_config config = AFDEP_CONFIG_INIT;
     config.device = AFDEP_DEVICE_SIM;
-    config.capacity = 1 + afj_dice_below(dice, 80);
+    config.capacity = 1 + afj_dice_below(dice, 70);
     config.lanes = 1 + afj_dice_below(dice, 2);
     config.timeout_ms = config.startup_timeout_ms = 24 * 3600 * 1000; /* simulated links are slow */
     draw_ranks(&config, dice);
