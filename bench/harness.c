@@ -169,8 +169,10 @@ static size_t expert_bytes(const struct afj_harness *harness, uint32_t rank, enu
         return choices * sizeof(float);
     case AFJ_ARRAY_OUT:
         return rows * bf16_bytes(harness);
-    case AFJ_ARRAY_OUT_WEIGHTS:
-        return is_grouped(harness) ? rows * harness->config.top_k * sizeof(float) : 0;
+    case AFJ_ARRAY_OUT_WEIGHTS: /* [A x room][top_k]: fewer than the rows of all choices */
+        return is_grouped(harness) && harness->config.reply_weights != 0 ? rows * sizeof(float) : 0;
+    case AFJ_ARRAY_ONES:
+        return is_grouped(harness) ? rows * sizeof(float) : 0;
     case AFJ_ARRAY_SOURCES:
     case AFJ_ARRAY_TOKENS:
         return rows * sizeof(uint32_t);
@@ -192,7 +194,7 @@ static bool is_output(bool ffn, enum afj_array array)
 {
     if (!ffn)
         return array == AFJ_ARRAY_OUT || array == AFJ_ARRAY_OUT_WEIGHTS;
-    return array != AFJ_ARRAY_OUT_WEIGHTS;
+    return array != AFJ_ARRAY_OUT_WEIGHTS && array != AFJ_ARRAY_ONES;
 }
 
 /* The sides of a rank and lane: one for each role. */
@@ -217,24 +219,25 @@ static size_t array_bytes(const struct afj_harness *harness, uint32_t rank, bool
     return ffn ? expert_bytes(harness, rank, array) : source_bytes(harness, array);
 }
 
-/* Ones, for kernels that want weights which change nothing. */
-static afdep_status fill_ones(struct afj_harness *harness, uint32_t rank, struct afj_side *side)
+/* Fill an array of an FFN rank with ones, or with the weights that the oracle knows. */
+static afdep_status fill_weights(struct afj_harness *harness, uint32_t rank, struct afj_side *side,
+                                 enum afj_array array)
 {
-    const size_t bytes = expert_bytes(harness, rank, AFJ_ARRAY_OUT_WEIGHTS);
-    float *ones = bytes == 0 ? NULL : malloc(bytes);
+    const size_t bytes = expert_bytes(harness, rank, array);
+    float *weights = bytes == 0 ? NULL : malloc(bytes);
     if (bytes == 0)
         return AFDEP_OK;
-    if (ones == NULL)
+    if (weights == NULL)
         return refuse_memory(harness);
-    for (size_t i = 0; i < bytes / sizeof *ones; i++)
-        ones[i] = 1.0f;
+    for (size_t i = 0; i < bytes / sizeof *weights; i++)
+        weights[i] = array == AFJ_ARRAY_ONES ? 1.0f : afj_oracle_reply_weight(i);
     afdep_device *device = afdep_group_device(harness->group, rank);
-    afdep_status status = afdep_device_copy(device, side->array[AFJ_ARRAY_OUT_WEIGHTS], ones, bytes,
-                                            harness->streams[rank]);
+    afdep_status status =
+        afdep_device_copy(device, side->array[array], weights, bytes, harness->streams[rank]);
     if (status == AFDEP_OK)
         status = afdep_stream_synchronize(device, harness->streams[rank]);
-    free(ones);
-    return keep_failure(harness, status, "fill with ones", rank);
+    free(weights);
+    return keep_failure(harness, status, "fill weights", rank);
 }
 
 static afdep_status create_side(struct afj_harness *harness, uint32_t rank, uint32_t lane,
@@ -253,7 +256,8 @@ static afdep_status create_side(struct afj_harness *harness, uint32_t rank, uint
     side->where.struct_size = sizeof side->where;
     TRY_ON(harness, rank, "find the counts",
            afdep_buffer_counts(harness->buffers[rank], lane, &side->where));
-    return fill_ones(harness, rank, side);
+    TRY(fill_weights(harness, rank, side, AFJ_ARRAY_ONES));
+    return fill_weights(harness, rank, side, AFJ_ARRAY_OUT_WEIGHTS);
 }
 
 static afdep_status create_sides(struct afj_harness *harness)
@@ -425,8 +429,7 @@ static afdep_status clear_side(struct afj_harness *harness, uint32_t rank,
     for (int i = 0; i < AFJ_ARRAY_COUNT; i++) {
         const enum afj_array array = (enum afj_array)i;
         const size_t bytes = array_bytes(harness, rank, which->ffn, array);
-        if (bytes == 0 || array == AFJ_ARRAY_RECEIPT ||
-            (which->ffn && array == AFJ_ARRAY_OUT_WEIGHTS))
+        if (bytes == 0 || array == AFJ_ARRAY_RECEIPT || (which->ffn && !is_output(true, array)))
             continue;
         TRY_ON(harness, rank, "fill an array",
                afdep_device_fill(afdep_group_device(harness->group, rank), which->side->array[i],
@@ -559,15 +562,15 @@ static afdep_status reply_on(struct afj_harness *harness, uint32_t rank, uint32_
     void *const *array = expert_side(harness, rank, lane)->array;
     const bool apply = harness->apply_weights && expert == AFJ_EXPERT_SCALE;
     if (expert == AFJ_EXPERT_SCALE) {
-        const afdep_scale_args scale = {
-            .struct_size = sizeof scale,
-            .lane = lane,
-            .rows = array[AFJ_ARRAY_ROWS],
-            .ids = array[AFJ_ARRAY_IDS],
-            .weights = array[apply ? AFJ_ARRAY_OUT_WEIGHTS : AFJ_ARRAY_WEIGHTS],
-            .scales = array[AFJ_ARRAY_SCALES],
-            .out = array[AFJ_ARRAY_OUT],
-            .ctas = harness->ctas};
+        const afdep_scale_args scale = {.struct_size = sizeof scale,
+                                        .lane = lane,
+                                        .rows = array[AFJ_ARRAY_ROWS],
+                                        .ids = array[AFJ_ARRAY_IDS],
+                                        .weights =
+                                            array[apply ? AFJ_ARRAY_ONES : AFJ_ARRAY_WEIGHTS],
+                                        .scales = array[AFJ_ARRAY_SCALES],
+                                        .out = array[AFJ_ARRAY_OUT],
+                                        .ctas = harness->ctas};
         TRY_ON(harness, rank, "scale",
                afdep_scale(harness->buffers[rank], &scale, stream_of(harness, rank, lane)));
     }

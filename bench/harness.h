@@ -23,7 +23,9 @@ enum afj_array {
     AFJ_ARRAY_IDS,
     AFJ_ARRAY_WEIGHTS,
     AFJ_ARRAY_OUT,
-    AFJ_ARRAY_OUT_WEIGHTS, /* attention: collected weights; FFN: ones, where a kernel wants them */
+    AFJ_ARRAY_OUT_WEIGHTS, /* attention: collected weights; FFN: what goes back beside the rows,
+                              where it is not what came */
+    AFJ_ARRAY_ONES,        /* FFN: weights that change nothing */
     AFJ_ARRAY_LIVE,        /* attention: the live token count */
     AFJ_ARRAY_RECEIPT,     /* attention */
     AFJ_ARRAY_SOURCES,     /* FFN, like all below */

@@ -479,30 +479,56 @@ bool afj_oracle_check_collected(const struct afj_inputs *inputs, uint32_t source
     return good;
 }
 
+float afj_oracle_reply_weight(size_t i) { return (float)(1 + i % 61); }
+
+/* The row that a token is on an FFN rank, in (source, token) order. */
+static size_t row_on(const struct afj_inputs *inputs, uint32_t source, uint32_t token, uint32_t ffn)
+{
+    size_t row = 0;
+    for (uint32_t a = 0; a <= source; a++)
+        for (uint32_t t = 0; t < (a < source ? inputs->tokens[a] : token); t++)
+            row += afj_inputs_goes_to(inputs, a, t, ffn);
+    return row;
+}
+
+/* The sums over FFN ranks, beginning with the first, of what comes back beside a token's rows. */
+static void sum_weights(const struct afj_inputs *inputs, uint32_t source, uint32_t token,
+                        bool grouped, float sums[AFDEP_MAX_TOP_K])
+{
+    bool first = true;
+    memset(sums, 0, inputs->top_k * sizeof *sums);
+    for (uint32_t f = 0; f < inputs->ffn_ranks; f++) {
+        if (!afj_inputs_goes_to(inputs, source, token, f))
+            continue;
+        const size_t row = grouped ? row_on(inputs, source, token, f) : 0;
+        for (uint32_t k = 0; k < inputs->top_k; k++) {
+            const uint32_t sent = canonical_f32(afj_inputs_weights(inputs, source, token)[k]);
+            const float reply =
+                grouped ? afj_oracle_reply_weight(row * inputs->top_k + k) : float_of_bits(sent);
+            sums[k] = first ? reply : sums[k] + reply;
+        }
+        first = false;
+    }
+}
+
 void afj_oracle_check_weights(const struct afj_inputs *inputs, uint32_t source, bool grouped,
                               const uint32_t *weights, size_t room, struct afj_tally *tally)
 {
-    for (size_t t = 0; t < room; t++)
+    for (size_t t = 0; t < room; t++) {
+        const bool is_token = t < inputs->tokens[source];
+        float sums[AFDEP_MAX_TOP_K];
+        if (is_token)
+            sum_weights(inputs, source, (uint32_t)t, grouped, sums);
         for (uint32_t k = 0; k < inputs->top_k; k++) {
             const uint32_t got = weights[t * inputs->top_k + k];
-            float sum = 0;
-            bool first = true;
             uint32_t want = poison32;
-            for (uint32_t f = 0; t < inputs->tokens[source] && f < inputs->ffn_ranks; f++) {
-                if (!afj_inputs_goes_to(inputs, source, (uint32_t)t, f))
-                    continue;
-                const float weight = float_of_bits(
-                    canonical_f32(afj_inputs_weights(inputs, source, (uint32_t)t)[k]));
-                const float reply = grouped ? 1.0f : weight;
-                sum = first ? reply : sum + reply;
-                first = false;
-            }
-            if (t < inputs->tokens[source])
-                memcpy(&want, &sum, sizeof want);
+            if (is_token)
+                memcpy(&want, &sums[k], sizeof want);
             if (got != want && !(isnan(float_of_bits(got)) && isnan(float_of_bits(want))))
                 note_wrong(tally, "source %u, token %zu, choice %u: weight 0x%08x, not 0x%08x",
                            source, t, k, got, want);
         }
+    }
 }
 
 bool afj_tally_is_clean(const struct afj_tally *tally)

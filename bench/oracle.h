@@ -56,9 +56,12 @@ bool afj_oracle_check_collected(const struct afj_inputs *inputs, uint32_t source
                                 struct afj_tally *tally);
 
 /* The same of weights [room][top_k], where every FFN rank sent back those that it received;
- * grouped: ones. */
+ * grouped: those of afj_oracle_reply_weight. */
 void afj_oracle_check_weights(const struct afj_inputs *inputs, uint32_t source, bool grouped,
                               const uint32_t *weights, size_t room, struct afj_tally *tally);
+
+/* Weight i of the array [rows][top_k] that an FFN rank sends back in checks of grouped rows. */
+float afj_oracle_reply_weight(size_t i);
 
 /* The largest worst_error of a right exchange: three roundings to BF16, of an expert, of a reply
  * that sums, and of collect, and some to FP32. */

@@ -239,7 +239,8 @@ AFDEP_API afdep_status afdep_dispatch(afdep_buffer *buffer, const afdep_dispatch
 
 /**
  * With config.counts_first: wait for the ids of the exchange, and count them. Rows follow with
- * afdep_receive. Takes the args of receive, of which rows, scales and slots are not used.
+ * afdep_receive. Takes the args of receive, of which rows and scales are not used; afdep_receive
+ * then uses only those, and the bucket.
  * @retval AFDEP_ERROR_CONFIG the config has no counts_first.
  */
 AFDEP_API afdep_status afdep_receive_counts(afdep_buffer *buffer, const afdep_receive_args *args,

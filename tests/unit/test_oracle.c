@@ -415,18 +415,31 @@ static uint16_t collect_element(const struct afj_inputs *inputs, uint32_t source
     return bf16_of_float(sum);
 }
 
-/* Every FFN rank of a token's sends all its weights back, or expert-major ones. */
+/* Rows that an FFN rank has before those of a token. */
+static size_t rows_before(const struct afj_inputs *inputs, uint32_t source, uint32_t token,
+                          uint32_t ffn)
+{
+    size_t rows = 0;
+    for (uint32_t a = 0; a < inputs->attention_ranks; a++)
+        for (uint32_t t = 0; t < inputs->tokens[a]; t++)
+            rows +=
+                (a < source || (a == source && t < token)) && afj_inputs_goes_to(inputs, a, t, ffn);
+    return rows;
+}
+
+/* Every FFN rank of a token's sends all its weights back, or expert-major those of its rows. */
 static uint32_t collect_weight(const struct afj_inputs *inputs, uint32_t source, uint32_t token,
                                uint32_t k)
 {
-    const float weight = layout == AFDEP_RECEIVE_EXPERT_MAJOR
-                             ? 1.0f
-                             : float_of_bits(weight_of(inputs, source, token, k));
+    const bool grouped = layout == AFDEP_RECEIVE_EXPERT_MAJOR;
     float sum = 0;
     uint32_t bits, first = 1;
     for (uint32_t f = 0; f < inputs->ffn_ranks; f++) {
         if (!afj_inputs_goes_to(inputs, source, token, f))
             continue;
+        const size_t row = rows_before(inputs, source, token, f);
+        const float weight = grouped ? afj_oracle_reply_weight(row * inputs->top_k + k)
+                                     : float_of_bits(weight_of(inputs, source, token, k));
         sum = first ? weight : sum + weight;
         first = 0;
     }
