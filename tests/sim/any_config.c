@@ -1,7 +1,7 @@
 /* any_config.c: deployments and calls drawn from a seed, all fields of the contract at once. */
 #include "sim/scene.h"
 
-enum { MOST_EXPERTS = 40, SEEDS = 12, EXCHANGES = 3 };
+enum { MOST_EXPERTS = 40, SEEDS = 8, EXCHANGES = 3 };
 
 /* True once in `times`. */
 static bool rarely(struct afj_dice *dice, uint32_t times)

@@ -53,7 +53,7 @@ Test(sequences, batches_grow_and_shrink_in_one_buffer)
     afdep_config config = config_of(2, 1);
     config.capacity = 131;
     open_scene(&scene, &config, 131, first_seed());
-    for (uint32_t tokens = 0; tokens <= 131; tokens += seeds(6) == 1 ? 10 : 1) {
+    for (uint32_t tokens = 0; tokens <= 131; tokens += seeds(6) == 1 ? 31 : 3) {
         afj_inputs_set_tokens(&scene.harness.lanes[0], tokens);
         run_exchange(&scene, AFJ_ROUTING_RANDOM);
         afj_inputs_set_tokens(&scene.harness.lanes[0], tokens % 4);
