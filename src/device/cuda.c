@@ -198,7 +198,7 @@ static afdep_status alloc(afdep_device *device, size_t bytes, void **memory)
     const CUresult result = afj_cuda.cuMemAlloc_(&address, bytes);
     leave(cuda_of(device), former);
     if (result != CUDA_SUCCESS)
-        return afj_fail(afj_cuda_failed(result, "cuMemAlloc", AFDEP_ERROR_DEVICE),
+        return afj_fail(afj_cuda_alloc_failed(result, "cuMemAlloc"),
                         "device %" PRId32 ", %zu bytes: %s", device->ordinal, bytes,
                         afj_status_sentence());
     *memory = (void *)(uintptr_t)address;
@@ -216,8 +216,13 @@ static void free_memory(afdep_device *device, void *memory)
 
 static afdep_status host_alloc(afdep_device *device, size_t bytes, void **memory)
 {
-    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda_of(device), cuMemHostAlloc, memory, bytes,
-               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    CUcontext former;
+    AFJ_TRY(enter(cuda_of(device), &former));
+    const CUresult result = afj_cuda.cuMemHostAlloc_(
+        memory, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    leave(cuda_of(device), former);
+    if (result != CUDA_SUCCESS)
+        return afj_cuda_alloc_failed(result, "cuMemHostAlloc");
     memset(*memory, 0, bytes);
     return AFDEP_OK;
 }
@@ -257,11 +262,25 @@ static afdep_status stream_create(afdep_device *device, afdep_stream *stream)
     return AFDEP_OK;
 }
 
+/* One recording fewer. A recording may have been begun elsewhere: then it was never counted. */
+static void count_recording_ended(struct cuda_device *cuda)
+{
+    unsigned count = atomic_load(&cuda->recording);
+    while (count > 0 && !atomic_compare_exchange_weak(&cuda->recording, &count, count - 1))
+        ;
+}
+
+/* A recording ends with its stream, too. */
 static void stream_destroy(afdep_device *device, afdep_stream stream)
 {
     CUcontext former;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (enter(cuda_of(device), &former) != AFDEP_OK)
         return;
+    if (atomic_load(&cuda_of(device)->recording) > 0 &&
+        afj_cuda.cuStreamIsCapturing_((CUstream)stream, &status) == CUDA_SUCCESS &&
+        status != CU_STREAM_CAPTURE_STATUS_NONE)
+        count_recording_ended(cuda_of(device));
     afj_cuda.cuStreamDestroy_((CUstream)stream);
     leave(cuda_of(device), former);
 }
@@ -343,8 +362,8 @@ static afdep_status capture_end(afdep_device *device, afdep_stream stream, afdep
     CUgraph recorded = NULL;
     bool capturing = false;
     AFJ_TRY(stream_capturing(device, stream, &capturing));
-    if (capturing && atomic_load(&cuda->recording) > 0)
-        atomic_fetch_sub(&cuda->recording, 1); /* ended also where the recording is of no use */
+    if (capturing)
+        count_recording_ended(cuda); /* also where the recording is of no use */
     IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda, cuStreamEndCapture, (CUstream)stream, &recorded);
     struct cuda_graph *made = calloc(1, sizeof *made);
     afdep_status status = made ? AFDEP_OK : afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph");

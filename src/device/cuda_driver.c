@@ -66,20 +66,34 @@ afdep_status afj_cuda_open(void)
     return opened == AFDEP_OK ? AFDEP_OK : afj_fail(opened, "%s", why_not);
 }
 
+/* A recording that the caller's own runtime began is only seen where it is in the way. */
+static afdep_status fail_for_recording(CUresult result, const char *call)
+{
+    const char *name = NULL;
+    afj_cuda.cuGetErrorName_(result, &name);
+    return afj_fail(AFDEP_ERROR_ORDER,
+                    "%s gives %s: a stream is being recorded; make the call, or create the "
+                    "buffers, before the recording begins",
+                    call, name ? name : "an unknown error");
+}
+
 afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status)
 {
     const char *name = NULL, *text = NULL;
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+        result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return fail_for_recording(result, call);
     afj_cuda.cuGetErrorName_(result, &name);
     afj_cuda.cuGetErrorString_(result, &text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         status = AFDEP_ERROR_MEMORY;
-    /* A capture that the caller's own runtime began is only seen where it is in the way. */
-    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
-        result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return afj_fail(AFDEP_ERROR_ORDER,
-                        "%s cannot be while a stream is being recorded (%s); make the call before "
-                        "the recording begins",
-                        call, name ? name : "an unknown error");
     return afj_fail(status, "%s gives %s (%s)", call, name ? name : "an unknown error",
                     text ? text : "no text");
+}
+
+afdep_status afj_cuda_alloc_failed(CUresult result, const char *call)
+{
+    return result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+               ? fail_for_recording(result, call)
+               : afj_cuda_failed(result, call, AFDEP_ERROR_DEVICE);
 }

@@ -70,7 +70,12 @@ extern struct afj_cuda_driver afj_cuda;
 afdep_status afj_cuda_open(void);
 
 /* The sentence of a failed driver call, of which `call` is the name. Returns `status`, or
- * AFDEP_ERROR_MEMORY where that is what the driver lacks. */
+ * AFDEP_ERROR_MEMORY where that is what the driver lacks, or AFDEP_ERROR_ORDER where a stream is
+ * being recorded and the call cannot be. */
 afdep_status afj_cuda_failed(CUresult result, const char *call, afdep_status status);
+
+/* The same of a call that allocates: it is no part of a recording, so what it hears of one that an
+ * earlier call spoilt is AFDEP_ERROR_ORDER, too. */
+afdep_status afj_cuda_alloc_failed(CUresult result, const char *call);
 
 #endif

@@ -366,7 +366,7 @@ static bool is_recording(const afdep_device *device)
     bool recording = false;
     for (const struct afj_sim_stream *each = ((const struct afj_sim_device *)device)->streams;
          each != NULL; each = each->next)
-        recording = recording || each->capture != NULL;
+        recording = recording || (each->capture != NULL && !each->orphan);
     afj_sim_leave(sim);
     return recording;
 }
