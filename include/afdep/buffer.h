@@ -54,6 +54,7 @@ AFDEP_API uint32_t afdep_group_ranks(const afdep_group *group);
  * @param config  borrowed for the call.
  * @param buffers [afdep_group_ranks], out; destroy each with afdep_buffer_destroy.
  * @retval AFDEP_ERROR_CONFIG           a field is out of range, or does not fit the group.
+ * @retval AFDEP_ERROR_ORDER            a stream of the group's devices is being recorded.
  * @retval AFDEP_ERROR_RESOURCES        the kernels of one GPU's ranks do not fit on it at once.
  * @retval AFDEP_ERROR_COMPILER_MISSING a kernel is not in the cache and there is no compiler.
  * @retval AFDEP_ERROR_COMPILE          a kernel does not compile.

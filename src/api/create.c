@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/controls.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "exchange/buffer.h"
@@ -176,16 +175,27 @@ static bool any_cached(const struct rank_plan *ranks, uint32_t count)
     return any;
 }
 
-/* The config of one rank, checked, and fit for the group. */
-static afdep_status read_config(const struct afdep_group *group, uint32_t rank,
-                                const afdep_config *config, struct afj_config *checked)
+static bool have_one_config(const struct afdep_group *group, const afdep_config *const *configs)
 {
-    char sentence[1024];
-    const afdep_status status = afj_config_read(config, checked);
-    if (status != AFDEP_OK) {
-        snprintf(sentence, sizeof sentence, "%s", afj_status_sentence());
-        return afj_fail(status, "%s (the config of rank %" PRIu32 ")", sentence, rank);
-    }
+    uint32_t r = 1;
+    while (r < group->ranks && configs[r] == configs[0])
+        ++r;
+    return r == group->ranks;
+}
+
+/* The config of one rank, checked. Where ranks bring a config each, the sentence says whose it is.
+ */
+static afdep_status read_config(const struct afdep_group *group, const afdep_config *const *configs,
+                                uint32_t rank, struct afj_config *checked)
+{
+    const afdep_status status = afj_config_read(configs[rank], checked);
+    if (status == AFDEP_OK || have_one_config(group, configs))
+        return status;
+    return afj_fail(status, "%s (the config of rank %" PRIu32 ")", afj_status_sentence(), rank);
+}
+
+static afdep_status check_fit(const struct afdep_group *group, const struct afj_config *checked)
+{
     if (checked->fields.device != group->kind)
         return afj_fail(AFDEP_ERROR_CONFIG, "device is %" PRIu32 "; the group's is %" PRIu32,
                         checked->fields.device, group->kind);
@@ -197,14 +207,15 @@ static afdep_status read_config(const struct afdep_group *group, uint32_t rank,
     return AFDEP_OK;
 }
 
-/* Ranks may bring a config each: all must say the same as rank 0. */
+/* Ranks may bring a config each: all must say the same as rank 0. Whether the group fits is asked
+ * afterwards: of two ranks that disagree, either may be the wrong one. */
 static afdep_status shake_hands(const struct afdep_group *group, const afdep_config *const *configs,
                                 const struct afj_controls *controls, struct afj_config *checked)
 {
     const struct afj_digest templates = afj_source_templates_digest();
-    const char *sim_lanes = afj_env_get(AFJ_ENV_SIM_LANES);
+    const uint32_t sim_lanes = afj_source_sim_lanes();
     struct afj_text first = {0};
-    AFJ_TRY(read_config(group, 0, configs[0], checked));
+    AFJ_TRY(read_config(group, configs, 0, checked));
     afj_handshake_describe(checked, controls, sim_lanes, &templates, &first);
     afdep_status status = AFDEP_OK;
     for (uint32_t r = 1; status == AFDEP_OK && r < group->ranks; ++r) {
@@ -212,7 +223,7 @@ static afdep_status shake_hands(const struct afdep_group *group, const afdep_con
         struct afj_text text = {0};
         if (configs[r] == configs[0])
             continue;
-        status = read_config(group, r, configs[r], &own);
+        status = read_config(group, configs, r, &own);
         if (status == AFDEP_OK)
             afj_handshake_describe(&own, controls, sim_lanes, &templates, &text);
         if (status == AFDEP_OK && (text.failed || first.failed))
@@ -245,6 +256,7 @@ afdep_status afj_create_buffers(struct afdep_group *group, const afdep_config *c
     memset(buffers, 0, group->ranks * sizeof *buffers);
     AFJ_TRY(afj_controls_read(&controls));
     AFJ_TRY(shake_hands(group, configs, &controls, &checked));
+    AFJ_TRY(check_fit(group, &checked));
     AFJ_TRY(check_arch(group, &checked));
     AFJ_TRY(check_not_recording(group));
     AFJ_TRY(afj_local_check_queues(group, checked.fields.lanes));

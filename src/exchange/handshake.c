@@ -1,5 +1,4 @@
-/* handshake.c: what ranks must agree on, as text, so that it can travel; and the first difference.
- */
+/* handshake.c: what ranks must agree on, as text that can travel, and the first difference. */
 #include "exchange/handshake.h"
 
 #include <inttypes.h>
@@ -7,7 +6,6 @@
 #include <string.h>
 
 #include <afdep/status.h>
-
 
 /* The fields of a config that are numbers, in the order of the struct. */
 #define NUMBER_FIELDS(X)                                                                           \
@@ -33,6 +31,14 @@
     X(reply_weights)                                                                               \
     X(collect_view)
 
+/* struct_size, reserved and reserved2 are not compared, arch and expert_ranks are described apart:
+ * a field that is new in the config must be new here. */
+#define COUNT_FIELD(field) +1
+_Static_assert(sizeof(afdep_config) == (3 NUMBER_FIELDS(COUNT_FIELD)) * sizeof(uint32_t) +
+                                           sizeof(char *) + sizeof(uint32_t *),
+               "every field of afdep_config is compared");
+#undef COUNT_FIELD
+
 static void describe_map(const afdep_config *c, struct afj_text *text)
 {
     char hex[33];
@@ -47,7 +53,7 @@ static void describe_map(const afdep_config *c, struct afj_text *text)
 }
 
 void afj_handshake_describe(const struct afj_config *config, const struct afj_controls *controls,
-                            const char *sim_lanes, const struct afj_digest *templates,
+                            uint32_t sim_lanes, const struct afj_digest *templates,
                             struct afj_text *text)
 {
     const afdep_config *c = &config->fields;
@@ -61,7 +67,7 @@ void afj_handshake_describe(const struct afj_config *config, const struct afj_co
     describe_map(c, text);
     afj_text_printf(text, "AFDEP_STRICT_FENCES=%d\n", controls->strict_fences);
     if (c->device == AFDEP_DEVICE_SIM)
-        afj_text_printf(text, "AFDEP_SIM_LANES=%s\n", sim_lanes);
+        afj_text_printf(text, "AFDEP_SIM_LANES=%" PRIu32 "\n", sim_lanes);
 }
 
 /* One line of a text: its name, and its value up to the end of the line. */
@@ -142,13 +148,18 @@ static afdep_status compare_lines(uint32_t rank_a, const char *a, size_t length_
 afdep_status afj_handshake_compare(uint32_t rank_a, const char *a, size_t length_a, uint32_t rank_b,
                                    const char *b, size_t length_b)
 {
-    if (length_a == length_b && memcmp(a, b, length_a) == 0)
-        return AFDEP_OK;
+    if (length_a == 0 || length_b == 0)
+        return afj_fail(AFDEP_ERROR_HANDSHAKE,
+                        "rank %" PRIu32 " says nothing of what it was created with: do both use "
+                        "the same library?",
+                        length_a == 0 ? rank_a : rank_b);
     if (length_b > AFJ_HANDSHAKE_BYTES || length_a > AFJ_HANDSHAKE_BYTES)
         return afj_fail(AFDEP_ERROR_HANDSHAKE,
                         "ranks %" PRIu32 " and %" PRIu32 " describe themselves in %zu and %zu "
                         "bytes; at most %d are read: do both use the same library?",
                         rank_a, rank_b, length_a, length_b, AFJ_HANDSHAKE_BYTES);
+    if (length_a == length_b && memcmp(a, b, length_a) == 0)
+        return AFDEP_OK;
     AFJ_TRY(compare_lines(rank_a, a, length_a, rank_b, b, length_b));
     AFJ_TRY(compare_lines(rank_b, b, length_b, rank_a, a, length_a));
     return afj_fail(AFDEP_ERROR_HANDSHAKE,

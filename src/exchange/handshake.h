@@ -1,5 +1,4 @@
-/* handshake.h: what ranks must agree on, as text, so that it can travel; and the first difference.
- */
+/* handshake.h: what ranks must agree on, as text that can travel, and the first difference. */
 #ifndef AFJ_EXCHANGE_HANDSHAKE_H
 #define AFJ_EXCHANGE_HANDSHAKE_H
 
@@ -13,10 +12,11 @@
 /* Append what one rank was created with: a line "field=value\n" for the library's version, the
  * templates' digest, every field of the config, and every control that ranks must share. */
 void afj_handshake_describe(const struct afj_config *config, const struct afj_controls *controls,
-                            const char *sim_lanes, const struct afj_digest *templates,
+                            uint32_t sim_lanes, const struct afj_digest *templates,
                             struct afj_text *text);
 
-/* Compare the texts of two ranks; neither need end in a zero, and that of a peer may be anything.
+/* Compare the texts of two ranks; neither need end in a zero, and both may be anything. Texts agree
+ * where every byte does, so a text that cannot be read agrees with none that `describe` wrote.
  * AFDEP_ERROR_HANDSHAKE with a sentence that names the first field that differs, and both values.
  */
 afdep_status afj_handshake_compare(uint32_t rank_a, const char *a, size_t length_a, uint32_t rank_b,

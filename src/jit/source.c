@@ -17,8 +17,8 @@ static void add_constant(struct afj_text *text, const char *type, const char *na
     afj_text_printf(text, "constexpr %s %s = %" PRIu64 "; // %s\n", type, name, value, meaning);
 }
 
-/* Fibres of a simulated warp. Nothing between 1 and 32 is a warp that templates know. */
-static uint64_t sim_lanes(void)
+/* Nothing between 1 and 32 is a warp that templates know. */
+uint32_t afj_source_sim_lanes(void)
 {
     const char *value = afj_env_get(AFJ_ENV_SIM_LANES);
     const bool all = strcmp(value, "32") == 0;
@@ -71,7 +71,7 @@ void afj_source_constants(const struct afj_plan *plan, const struct afj_plan_ker
     add_constant(text, word, "kPieces", kernel->pieces, "pieces of a share");
     add_constant(text, word, "kPieceVecs", kernel->piece_vecs, "vectors of a piece");
     if (c->device == AFDEP_DEVICE_SIM)
-        add_constant(text, "int", "kSimLanes", sim_lanes(), "fibres of a warp");
+        add_constant(text, "int", "kSimLanes", afj_source_sim_lanes(), "fibres of a warp");
     afj_text_add(text, "\n#endif\n");
 }
 

@@ -25,6 +25,9 @@ afdep_status afj_source_make(const struct afj_plan *plan, const struct afj_plan_
                              struct afj_source *source);
 void afj_source_finish(struct afj_source *source);
 
+/* Fibres of a simulated warp, from AFDEP_SIM_LANES: 1 or 32. */
+uint32_t afj_source_sim_lanes(void);
+
 /* Content hash of all embedded templates. */
 struct afj_digest afj_source_templates_digest(void);
 
