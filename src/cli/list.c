@@ -149,7 +149,7 @@ static void print_row(const json_t *entry)
     if (localtime_r(&used, &local) == NULL ||
         strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local) == 0)
         memcpy(when, "-", 2);
-    printf("%-32s %-6s %-11s %-5s %-8s %6lld %-5s %-8s %8lld %8.1f  %s\n", text_in(entry, "key"),
+    printf("%-32s %-6s %-11s %-5s %-8s %6lld %-9s %-8s %8lld %8.1f  %s\n", text_in(entry, "key"),
            text_in(entry, "duty"), text_in(entry, "entry"), text_in(entry, "shape"),
            text_in(entry, "layout"), number_in(entry, "hidden"), text_in(entry, "dtype"),
            text_in(entry, "arch"), number_in(entry, "image_bytes"),
@@ -170,7 +170,7 @@ static int print_table(const struct listing *listing)
     json_t *place = afj_output_text(cache_place());
     const char *directory = place == NULL ? "" : json_string_value(place);
     if (listing->count > listing->damaged)
-        printf("%-32s %-6s %-11s %-5s %-8s %6s %-5s %-8s %8s %8s  %s\n", "KEY", "DUTY", "ENTRY",
+        printf("%-32s %-6s %-11s %-5s %-8s %6s %-9s %-8s %8s %8s  %s\n", "KEY", "DUTY", "ENTRY",
                "SHAPE", "LAYOUT", "HIDDEN", "DTYPE", "ARCH", "BYTES", "MS", "USED");
     for (size_t i = 0; i < listing->count; i++)
         print_row(listing->rows[i].entry);

@@ -51,14 +51,26 @@ json_t *afj_output_deployment(const struct afj_deployment *deployment)
     for (uint32_t duty = AFDEP_DUTY_SOURCE; duty <= AFDEP_DUTY_EXPERT; duty++)
         if (deployment->duties >> duty & 1)
             json_array_append_new(duties, json_string(afj_words_duty_name(duty)));
-    return json_pack(
-        "{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s, s:o}", "layout",
-        afj_output_layout(config).text, "domains", 1, "hidden", (json_int_t)config->hidden, "dtype",
-        afj_words_dtype_name(config->dtype), "experts", (json_int_t)config->experts, "top_k",
-        (json_int_t)config->top_k, "capacity", (json_int_t)config->capacity, "lanes",
-        (json_int_t)config->lanes, "device", afj_words_device_name(config->device), "arch",
-        afj_output_arch(config), "ids", (json_int_t)(config->id_bits != 0 ? config->id_bits : 32),
-        "receive", afj_words_receive_name(config->receive), "duty", duties);
+    json_t *object = json_pack(
+        "{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, "
+        "s:o}",
+        "layout", afj_output_layout(config).text, "domains", 1, "hidden",
+        (json_int_t)config->hidden, "dtype", afj_words_dtype_name(config->dtype), "experts",
+        (json_int_t)config->experts, "top_k", (json_int_t)config->top_k, "capacity",
+        (json_int_t)config->capacity, "lanes", (json_int_t)config->lanes, "device",
+        afj_words_device_name(config->device), "arch", afj_output_arch(config), "ids",
+        (json_int_t)(config->id_bits != 0 ? config->id_bits : 32), "receive",
+        afj_words_receive_name(config->receive), "alignment",
+        (json_int_t)(config->alignment != 0 ? config->alignment : 1), "counts_first",
+        config->counts_first != 0, "host_counts", config->host_counts != 0, "reply_weights",
+        config->reply_weights != 0, "collect_view", config->collect_view != 0, "duty", duties);
+    if (config->payload_bytes != 0 &&
+        json_object_set_new(object, "payload_bytes",
+                            json_integer((json_int_t)config->payload_bytes)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 json_t *afj_output_text(const char *text)

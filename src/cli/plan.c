@@ -77,13 +77,38 @@ static void print_role(const struct role *role, uint32_t duties)
     }
 }
 
+/* What few deployments ask for, by the names of its fields. */
+static void print_rest(const afdep_config *config)
+{
+    const struct {
+        const char *name;
+        uint32_t is;
+    } switches[] = {{"counts_first", config->counts_first},
+                    {"host_counts", config->host_counts},
+                    {"reply_weights", config->reply_weights},
+                    {"collect_view", config->collect_view}};
+    if (config->payload_bytes != 0)
+        printf(", payload_bytes %u", config->payload_bytes);
+    if (config->id_bits > 32)
+        printf(", ids %u", config->id_bits);
+    if (config->receive > AFDEP_RECEIVE_COMPACT)
+        printf(", receive %s", afj_words_receive_name(config->receive));
+    if (config->alignment > 1)
+        printf(", alignment %u", config->alignment);
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (switches[i].is != 0)
+            printf(", %s", switches[i].name);
+}
+
 static void print_deployment(const struct afj_deployment *deployment, const struct roles *roles)
 {
     const afdep_config *config = &deployment->config;
-    printf("%s: hidden %u %s, top-%u of %u experts, capacity %u, lanes %u, %s %s\n",
+    printf("%s: hidden %u %s, top-%u of %u experts, capacity %u, lanes %u, %s %s",
            afj_output_layout(config).text, config->hidden, afj_words_dtype_name(config->dtype),
            config->top_k, config->experts, config->capacity, config->lanes,
            afj_words_device_name(config->device), afj_output_arch(config));
+    print_rest(config);
+    printf("\n");
     for (uint32_t i = 0; i < roles->count; i++)
         print_role(&roles->each[i], deployment->duties);
 }

@@ -15,6 +15,13 @@ enum { OPTION_JSON = 100, OPTION_HELP, OPTION_JOBS, OPTION_SORT };
         word, '\0', POPT_ARG_STRING, NULL, AFJ_FIELD_##field + 1, text, argument                   \
     }
 
+/* A field that is 1 where its flag has no value. */
+#define SWITCH(field, word, text)                                                                  \
+    {                                                                                              \
+        word, '\0', POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, AFJ_FIELD_##field + 1, text,    \
+            "0|1"                                                                                  \
+    }
+
 static struct poptOption deployment_options[] = {
     FIELD(LAYOUT, "layout", "2A2F|8B", "attention and FFN ranks, or ranks of both roles"),
     FIELD(DUTY, "duty", "source,expert", "only kernels of these duties"),
@@ -31,10 +38,10 @@ static struct poptOption deployment_options[] = {
     FIELD(IDS, "ids", "32|64", "bits of an expert id"),
     FIELD(RECEIVE, "receive", "compact|view|expert-major", "how FFN ranks get their rows"),
     FIELD(ALIGNMENT, "alignment", "1", "expert-major: rows of an expert begin at a multiple"),
-    FIELD(COUNTS_FIRST, "counts-first", "0|1", "ids go ahead of rows"),
-    FIELD(HOST_COUNTS, "host-counts", "0|1", "counts go to host memory, too"),
-    FIELD(REPLY_WEIGHTS, "reply-weights", "0|1", "replies carry weights"),
-    FIELD(COLLECT_VIEW, "collect-view", "0|1", "collected rows stay in place; F is 1"),
+    SWITCH(COUNTS_FIRST, "counts-first", "ids go ahead of rows"),
+    SWITCH(HOST_COUNTS, "host-counts", "counts go to host memory, too"),
+    SWITCH(REPLY_WEIGHTS, "reply-weights", "replies carry weights"),
+    SWITCH(COLLECT_VIEW, "collect-view", "collected rows stay in place; F is 1"),
     POPT_TABLEEND};
 
 static struct poptOption filter_options[] = {
@@ -101,6 +108,19 @@ static int take_sort(const struct afj_verb *verb, const char *value, struct afj_
     return afj_verb_misused(verb, "sort is \"%s\"; it must be size, used or key", value);
 }
 
+/* The word behind a switch may have been meant as a FILE. */
+static int check_switch(const struct afj_verb *verb, int option, const char *value)
+{
+    const struct poptOption *entry = deployment_options;
+    while (entry->longName != NULL && entry->val != option)
+        entry++;
+    if (entry->longName == NULL || !(entry->argInfo & POPT_ARGFLAG_OPTIONAL) ||
+        value[strspn(value, "01,")] == '\0')
+        return -1;
+    return afj_verb_misused(verb, "%s is \"%s\"; it must be 0 or 1; a FILE goes before --%s",
+                            entry->longName, value, entry->longName);
+}
+
 /* Take one option. -1: go on; else the exit code. */
 static int take_option(const struct afj_verb *verb, poptContext context, int option,
                        struct afj_fields *fields, struct afj_request *request)
@@ -119,9 +139,13 @@ static int take_option(const struct afj_verb *verb, poptContext context, int opt
         free(value);
         return code;
     }
+    if (value == NULL)
+        value = strdup("1"); /* only a switch may come without */
+    if (value == NULL)
+        return afj_verb_misused(verb, "no memory for the command line");
     free(fields->value[option - 1]);
     fields->value[option - 1] = value;
-    return -1;
+    return check_switch(verb, option, value);
 }
 
 static int take_words(const struct afj_verb *verb, poptContext context, struct afj_request *request)

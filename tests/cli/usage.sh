@@ -25,6 +25,22 @@ run 2 afdep-compile plan --layout 2A2F --dtype int8
 has stderr 'it must be bf16, fp8, fp8-ue8m0 or opaque'
 run 2 afdep-compile plan --layout 2A2F --receive sorted
 has stderr 'it must be compact, view or expert-major'
+run 2 afdep-compile plan --layout 2A2F --ids 48
+has stderr 'id_bits is 48; it must be 32 or 64'
+run 2 afdep-compile plan --layout 2A2F --dtype opaque
+has stderr 'payload_bytes is 0'
+run 2 afdep-compile plan --layout 2A2F --alignment 8
+has stderr 'alignment is 8'
+run 2 afdep-compile plan --layout 2A2F --collect-view
+has stderr 'collect_view is 1'
+run 2 afdep-compile plan --layout 2A2F --counts-first "$work/all.jsonl"
+has stderr 'it must be 0 or 1; a FILE goes before --counts-first'
+run 2 afdep-compile plan --layout 65B
+has stderr 'layout 65B has 65 FFN ranks; at most 64'
+run 2 afdep-compile plan --layout 8B8
+has stderr '"8B8" is not of the form 2A2F or 8B'
+run 2 afdep-compile plan - <<<'{"layout": "2A2F", "counts_first": 0.5}'
+has stderr '"counts_first" must be a string, a whole number, true, false or a list of them'
 run 2 afdep-compile plan --layout 2F2A
 has stderr '"2F2A" is not of the form 2A2F'
 run 2 afdep-compile plan --layout 2A2F --domains 2
@@ -70,6 +86,12 @@ run 2 afdep-bench exchange --frobnicate
 has stderr 'usage: afdep-bench exchange'
 run 2 afdep-bench exchange --tokens 33 --capacity 32
 has stderr 'tokens is 33'
+run 2 afdep-bench exchange --receive odd
+has stderr 'it must be compact, view or expert-major'
+run 2 afdep-bench exchange --ids 48
+has stderr 'id_bits is 48'
+run 2 afdep-bench exchange --counts-first=no
+has stderr 'counts-first is "no"'
 run 2 afdep-bench exchange --routing odd
 has stderr 'it must be random, skew, one or khot'
 run 0 afdep-bench exchange --help
