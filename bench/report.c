@@ -34,9 +34,9 @@ static struct afj_layout_name layout_of(const afdep_config *config)
 static json_t *describe_config(const struct afj_cell *cell)
 {
     const afdep_config *config = &cell->config;
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s, s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:I, s:i, s:s, s:I, "
-        "s:I, s:s, s:s, s:n}",
+        "s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:n}",
         "layout", layout_of(config).text, "domains", 1, "hidden", (json_int_t)config->hidden,
         "dtype", afj_words_dtype_name(config->dtype), "tokens", (json_int_t)cell->tokens, "experts",
         (json_int_t)config->experts, "top_k", (json_int_t)config->top_k, "capacity",
@@ -44,7 +44,15 @@ static json_t *describe_config(const struct afj_cell *cell)
         cell->gpu[0] != '\0' ? cell->gpu : NULL, "ranks_per_gpu", (json_int_t)cell->ranks_per_gpu,
         "processes", 1, "arm", "afdep", "lanes", (json_int_t)config->lanes, "ctas",
         (json_int_t)cell->ctas, "routing", afj_routing_name(cell->routing), "receive",
-        afj_words_receive_name(config->receive), "glue");
+        afj_words_receive_name(config->receive), "ids",
+        (json_int_t)(config->id_bits != 0 ? config->id_bits : 32), "alignment",
+        (json_int_t)(config->alignment != 0 ? config->alignment : 1), "counts_first",
+        config->counts_first != 0, "host_counts", config->host_counts != 0, "reply_weights",
+        config->reply_weights != 0, "collect_view", config->collect_view != 0, "glue");
+    if (config->payload_bytes != 0)
+        json_object_set_new(object, "payload_bytes",
+                            json_integer((json_int_t)config->payload_bytes));
+    return object;
 }
 
 /* The variables that are set and change what runs, with their values. */

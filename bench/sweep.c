@@ -20,7 +20,14 @@ enum option {
     OPTION_TOKENS,
     GRID_END,
     OPTION_DTYPE = GRID_END,
+    OPTION_PAYLOAD_BYTES,
+    OPTION_IDS,
     OPTION_RECEIVE,
+    OPTION_ALIGNMENT,
+    OPTION_COUNTS_FIRST,
+    OPTION_HOST_COUNTS,
+    OPTION_REPLY_WEIGHTS,
+    OPTION_COLLECT_VIEW,
     OPTION_DOMAINS,
     OPTION_DEVICE,
     OPTION_DEVICES,
@@ -40,6 +47,11 @@ enum { MOST_CELLS = 100000 };
     {                                                                                              \
         name, '\0', POPT_ARG_STRING, NULL, option, text, argument                                  \
     }
+/* 1 where the flag has no value. */
+#define SWITCH(option, name, text)                                                                 \
+    {                                                                                              \
+        name, '\0', POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, option, text, "0|1"             \
+    }
 #define FLAG(option, name, text)                                                                   \
     {                                                                                              \
         name, '\0', POPT_ARG_NONE, NULL, option, text, NULL                                        \
@@ -49,8 +61,15 @@ static struct poptOption option_table[] = {
     WORD(OPTION_LAYOUT, "layout", "1A1F|8B", "attention and FFN ranks, or ranks of both roles"),
     WORD(OPTION_TOKENS, "tokens", "32", "tokens of each attention rank, and the bucket"),
     WORD(OPTION_HIDDEN, "hidden", "2048", "elements a row"),
-    WORD(OPTION_DTYPE, "dtype", "bf16|fp8|fp8-ue8m0", "what a dispatched row is"),
+    WORD(OPTION_DTYPE, "dtype", "bf16|fp8|fp8-ue8m0|opaque", "what a dispatched row is"),
+    WORD(OPTION_PAYLOAD_BYTES, "payload-bytes", "N", "bytes of an opaque row"),
+    WORD(OPTION_IDS, "ids", "32|64", "bits of an expert id"),
     WORD(OPTION_RECEIVE, "receive", "compact|view|expert-major", "how FFN ranks get their rows"),
+    WORD(OPTION_ALIGNMENT, "alignment", "1", "expert-major: rows of an expert begin at a multiple"),
+    SWITCH(OPTION_COUNTS_FIRST, "counts-first", "ids go ahead of rows"),
+    SWITCH(OPTION_HOST_COUNTS, "host-counts", "counts go to host memory, too"),
+    SWITCH(OPTION_REPLY_WEIGHTS, "reply-weights", "replies carry weights"),
+    SWITCH(OPTION_COLLECT_VIEW, "collect-view", "collected rows stay in place; F is 1"),
     WORD(OPTION_EXPERTS, "experts", "N", "experts; 128 or the multiple of F below it"),
     WORD(OPTION_TOP_K, "top-k", "8", "experts a token"),
     WORD(OPTION_CAPACITY, "capacity", "N", "most tokens at once; 2048, or tokens if more"),
@@ -91,9 +110,9 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
     return AFJ_EXIT_USAGE;
 }
 
-/* Numbers that hold for the whole sweep. */
+/* What holds for the whole sweep. */
 struct common {
-    uint32_t device, dtype, receive;
+    afdep_config config; /* all but what the grid says */
     uint64_t seed, round_trips, repeats;
     bool eager;
     struct afj_list devices;
@@ -107,19 +126,42 @@ static uint32_t default_device(void)
     return any ? AFDEP_DEVICE_CUDA : AFDEP_DEVICE_SIM;
 }
 
+static bool read_number(const char *name, const char *word, uint32_t low, uint32_t *number,
+                        struct afj_why *why)
+{
+    uint64_t wide = 0;
+    if (word == NULL)
+        return true;
+    if (!afj_words_number(name, word, low, UINT32_MAX, &wide, why))
+        return false;
+    *number = (uint32_t)wide;
+    return true;
+}
+
 static bool read_common(char *const words[WORD_END], struct common *common, struct afj_why *why)
 {
-    *common =
-        (struct common){.device = 0, .dtype = AFDEP_DTYPE_BF16, .round_trips = 40, .repeats = 200};
+    *common = (struct common){.config = AFDEP_CONFIG_INIT, .round_trips = 40, .repeats = 200};
+    afdep_config *config = &common->config;
+    config->device = 0;
     if (words[OPTION_DOMAINS] != NULL && !afj_words_domains(words[OPTION_DOMAINS], why))
         return false;
-    if (words[OPTION_DTYPE] != NULL && !afj_words_dtype(words[OPTION_DTYPE], &common->dtype, why))
+    if (words[OPTION_DTYPE] != NULL && !afj_words_dtype(words[OPTION_DTYPE], &config->dtype, why))
         return false;
     if (words[OPTION_RECEIVE] != NULL &&
-        !afj_words_receive(words[OPTION_RECEIVE], &common->receive, why))
+        !afj_words_receive(words[OPTION_RECEIVE], &config->receive, why))
         return false;
     if (words[OPTION_DEVICE] != NULL &&
-        !afj_words_device(words[OPTION_DEVICE], &common->device, why))
+        !afj_words_device(words[OPTION_DEVICE], &config->device, why))
+        return false;
+    if (!read_number("payload-bytes", words[OPTION_PAYLOAD_BYTES], 1, &config->payload_bytes,
+                     why) ||
+        !read_number("ids", words[OPTION_IDS], 1, &config->id_bits, why) ||
+        !read_number("alignment", words[OPTION_ALIGNMENT], 1, &config->alignment, why) ||
+        !read_number("counts-first", words[OPTION_COUNTS_FIRST], 0, &config->counts_first, why) ||
+        !read_number("host-counts", words[OPTION_HOST_COUNTS], 0, &config->host_counts, why) ||
+        !read_number("reply-weights", words[OPTION_REPLY_WEIGHTS], 0, &config->reply_weights,
+                     why) ||
+        !read_number("collect-view", words[OPTION_COLLECT_VIEW], 0, &config->collect_view, why))
         return false;
     if (words[OPTION_ROUND_TRIPS] != NULL &&
         !afj_words_number("round-trips", words[OPTION_ROUND_TRIPS], 1, 1000, &common->round_trips,
@@ -133,11 +175,11 @@ static bool read_common(char *const words[WORD_END], struct common *common, stru
         return false;
     if (words[OPTION_SEED] == NULL)
         common->seed = afj_dice_fresh_seed();
-    if (common->device == 0)
-        common->device = default_device();
+    if (config->device == 0)
+        config->device = default_device();
     if (words[OPTION_DEVICES] == NULL)
         return true;
-    if (common->device == AFDEP_DEVICE_SIM)
+    if (config->device == AFDEP_DEVICE_SIM)
         return afj_words_refuse(why, "devices is \"%s\", but the sim device places ranks itself",
                                 words[OPTION_DEVICES]);
     return afj_words_list("devices", words[OPTION_DEVICES], &common->devices, why);
@@ -160,14 +202,14 @@ static bool place_ranks(struct afj_cell *cell, const struct common *common, stru
         ordinals[i] = (int32_t)ordinal;
     }
     uint32_t count = 0;
-    if (given == 0 && common->device == AFDEP_DEVICE_CUDA)
+    if (given == 0 && cell->config.device == AFDEP_DEVICE_CUDA)
         /* Without a driver the cell fails with its sentence; the placement does not matter. */
         (void)afdep_device_count(AFDEP_DEVICE_CUDA, &count);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         /* Ranks of both roles are spread in equal blocks, as roles of their own cannot be. */
         const bool is_ffn = both > 0 ? rank >= (ranks + 1) / 2 : rank < ffn;
         const size_t place = both > 0 ? rank : is_ffn ? attention + rank : rank - ffn;
-        if (common->device == AFDEP_DEVICE_SIM)
+        if (cell->config.device == AFDEP_DEVICE_SIM)
             cell->devices[rank] = (int32_t)rank;
         else if (given == 0)
             cell->devices[rank] = is_ffn && count > 1 ? 1 : 0;
@@ -187,32 +229,17 @@ static bool read_routing(const char *word, enum afj_routing *routing, struct afj
     return afj_words_refuse(why, "routing is \"%s\"; it must be random, skew, one or khot", word);
 }
 
-static bool read_number(const char *name, const char *word, uint32_t low, uint32_t *number,
-                        struct afj_why *why)
-{
-    uint64_t wide = 0;
-    if (word == NULL)
-        return true;
-    if (!afj_words_number(name, word, low, UINT32_MAX, &wide, why))
-        return false;
-    *number = (uint32_t)wide;
-    return true;
-}
-
 /* One cell of the grid; NULL words take the defaults. */
 static bool read_cell(struct afj_cell *cell, const char *const word[GRID_END],
                       const struct common *common, struct afj_why *why)
 {
-    *cell = (struct afj_cell){.config = AFDEP_CONFIG_INIT,
+    *cell = (struct afj_cell){.config = common->config,
                               .tokens = 32,
                               .seed = common->seed,
                               .round_trips = (uint32_t)common->round_trips,
                               .repeats = (uint32_t)common->repeats,
                               .eager = common->eager};
     afdep_config *config = &cell->config;
-    config->device = common->device;
-    config->dtype = common->dtype;
-    config->receive = common->receive;
     struct afj_layout layout = {1, 1, 0};
     if (word[OPTION_LAYOUT] != NULL && !afj_words_layout(word[OPTION_LAYOUT], &layout, why))
         return false;
@@ -329,6 +356,10 @@ static int take_options(poptContext context, char *words[WORD_END], bool *eager,
         if (option < WORD_END) {
             free(words[option]);
             words[option] = poptGetOptArg(context);
+            if (words[option] == NULL)
+                words[option] = strdup("1"); /* only a switch may come without */
+            if (words[option] == NULL)
+                return refuse("no memory for the command line");
         }
     }
     if (option < -1)

@@ -28,6 +28,17 @@ head -n 1 "$work/r.jsonl" >"$work/stdout"
 json 'set(d["machine"]) >= {"gpus", "driver", "nvrtc", "nccl", "cpu"}'
 json 'd["command"].startswith("afdep-bench exchange --device sim") and d["tokens"] == 0'
 
+# What few deployments ask for is passed through, checked and recorded.
+run 0 "${bench[@]}" --layout 3B --tokens 4 --dtype fp8 --receive expert-major --alignment 4 --ids 64 \
+    --counts-first --host-counts --reply-weights --json
+json 'd["layout"] == "3B" and d["dtype"] == "fp8" and d["receive"] == "expert-major"'
+json 'd["ids"] == 64 and d["alignment"] == 4 and d["counts_first"] is True'
+json 'd["host_counts"] is True and d["reply_weights"] is True and d["collect_view"] is False'
+json 'd["wrong"] == 0 and 0 < d["rows_checked"] == d["rows_expected"]'
+run 0 "${bench[@]}" --layout 2A1F --tokens 4 --dtype opaque --payload-bytes 48 --collect-view --json
+json 'd["dtype"] == "opaque" and d["payload_bytes"] == 48 and d["collect_view"] is True'
+json 'd["ids"] == 32 and d["receive"] == "compact" and d["wrong"] == 0 and d["rows_checked"] > 0'
+
 run 0 "${bench[@]}" --tokens 3
 has stdout 'layout'
 has stdout '2A2F'
