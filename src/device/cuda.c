@@ -361,13 +361,20 @@ static afdep_status capture_end(afdep_device *device, afdep_stream stream, afdep
     struct cuda_device *cuda = cuda_of(device);
     CUgraph recorded = NULL;
     bool capturing = false;
+    CUcontext former;
     AFJ_TRY(stream_capturing(device, stream, &capturing));
-    if (capturing)
-        count_recording_ended(cuda); /* also where the recording is of no use */
-    IN_CONTEXT(AFDEP_ERROR_DEVICE, cuda, cuStreamEndCapture, (CUstream)stream, &recorded);
+    AFJ_TRY(enter(cuda, &former));
+    const CUresult result = afj_cuda.cuStreamEndCapture_((CUstream)stream, &recorded);
+    leave(cuda, former);
+    /* Ended also where the recording is of no use, but not by a stream or thread that did not begin
+     * it. */
+    if (capturing && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
+        result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        count_recording_ended(cuda);
+    if (result != CUDA_SUCCESS)
+        return afj_cuda_failed(result, "cuStreamEndCapture", AFDEP_ERROR_DEVICE);
     struct cuda_graph *made = calloc(1, sizeof *made);
     afdep_status status = made ? AFDEP_OK : afj_fail(AFDEP_ERROR_MEMORY, "no memory for a graph");
-    CUcontext former;
     if (status == AFDEP_OK)
         status = enter(cuda, &former);
     if (status == AFDEP_OK) {
