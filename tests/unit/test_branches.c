@@ -197,6 +197,86 @@ Test(branches, an_event_of_no_capture_is_refused_inside_one)
     close_rig(&rig);
 }
 
+Test(branches, a_record_of_an_ended_capture_is_refused)
+{
+    struct rig rig;
+    open_rig(&rig);
+    afdep_graph *graph = capture_diamond(&rig);
+    const afdep_status with_graph = afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]);
+    cr_assert_eq(with_graph, AFDEP_ERROR_DEVICE);
+    cr_assert(strstr(afdep_last_error(), "has ended"), "%s", afdep_last_error());
+    afdep_graph_destroy(graph);
+    cr_assert_eq(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]), AFDEP_ERROR_DEVICE);
+    /* The stream has joined nothing, and a new record can be waited for. */
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[1]));
+    close_rig(&rig);
+}
+
+Test(branches, events_and_joined_streams_may_go_inside_a_capture)
+{
+    struct rig rig;
+    afdep_graph *graph = NULL;
+    open_rig(&rig);
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    set(&rig, 1, 1, 0x22);
+    OK(afdep_event_record(rig.event[1], rig.stream[1]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[0], rig.event[1]));
+    for (int i = 0; i < 2; i++) {
+        afdep_event_destroy(rig.event[i]);
+        rig.event[i] = NULL;
+    }
+    afdep_stream_destroy(rig.device[0], rig.stream[1]);
+    rig.stream[1] = NULL;
+    OK(afdep_capture_end(rig.device[0], rig.stream[0], &graph));
+    OK(afdep_graph_launch(graph, rig.stream[0]));
+    copy(&rig, 0, 2, 1);
+    afdep_graph_destroy(graph);
+    OK(afdep_stream_synchronize(rig.device[0], rig.stream[0]));
+    cr_assert_eq(rig.words[2], 0x22222222u);
+    close_rig(&rig);
+}
+
+Test(branches, a_capture_goes_with_the_stream_it_began_in)
+{
+    struct rig rig;
+    open_rig(&rig);
+    set(&rig, 0, 1, 0x33); /* still in the stream when that is destroyed */
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    OK(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]));
+    set(&rig, 1, 2, 0x44);
+    afdep_stream_destroy(rig.device[0], rig.stream[0]);
+    rig.stream[0] = NULL;
+    cr_assert_eq(afdep_stream_wait(rig.device[0], rig.stream[2], rig.event[0]), AFDEP_ERROR_DEVICE);
+    set(&rig, 1, 3, 0x55);
+    OK(afdep_device_synchronize(rig.device[0]));
+    cr_assert_eq(rig.words[1], 0x33333333u);
+    cr_assert_eq(rig.words[2], 0u, "what was recorded does not run");
+    cr_assert_eq(rig.words[3], 0x55555555u);
+    close_rig(&rig);
+}
+
+Test(branches, a_capture_waits_for_no_other_capture)
+{
+    struct rig rig;
+    afdep_graph *graph = NULL;
+    open_rig(&rig);
+    OK(afdep_capture_begin(rig.device[0], rig.stream[0]));
+    OK(afdep_capture_begin(rig.device[0], rig.stream[1]));
+    OK(afdep_event_record(rig.event[0], rig.stream[0]));
+    cr_assert_eq(afdep_stream_wait(rig.device[0], rig.stream[1], rig.event[0]), AFDEP_ERROR_DEVICE);
+    for (int i = 0; i < 2; i++) {
+        OK(afdep_capture_end(rig.device[0], rig.stream[i], &graph));
+        afdep_graph_destroy(graph);
+    }
+    close_rig(&rig);
+}
+
 Test(branches, a_delay_is_refused_while_recording)
 {
     struct rig rig;

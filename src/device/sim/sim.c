@@ -470,9 +470,8 @@ static afdep_status record_event(afdep_event *event, afdep_stream stream)
 }
 
 /* From here on the stream is recorded as a branch of the graph that the mark is in. */
-static afdep_status join_capture(struct afj_sim_stream *stream, const struct afj_sim_graph *of_mark)
+static afdep_status join_capture(struct afj_sim_stream *stream, struct afj_sim_graph *graph)
 {
-    struct afj_sim_graph *graph = (struct afj_sim_graph *)of_mark;
     if (stream == stream->device->streams)
         return afj_fail(AFDEP_ERROR_DEVICE, "a default stream cannot join a capture");
     if (graph->branch_count == AFJ_SIM_BRANCHES)
@@ -486,15 +485,21 @@ static afdep_status join_capture(struct afj_sim_stream *stream, const struct afj
 static afdep_status wait_found(struct afj_sim *sim, struct afj_sim_stream *found,
                                struct afj_sim_mark *mark)
 {
-    if (mark == NULL || (mark->passed && found->capture == NULL && mark->graph == NULL))
+    if (mark == NULL)
+        return AFDEP_OK;
+    if (mark->closed)
+        return afj_fail(AFDEP_ERROR_DEVICE, "the event was recorded in a capture that has ended; "
+                                            "record it again before it is waited for");
+    if (mark->passed && found->capture == NULL)
         return AFDEP_OK;
     if (found->capture == NULL && mark->graph != NULL)
         AFJ_TRY(join_capture(found, mark->graph));
     if (found->capture != mark->graph)
         return afj_fail(AFDEP_ERROR_DEVICE,
                         "a stream in a capture can only wait for events of the same capture");
+    AFJ_TRY(append_mark(sim, found, AFJ_NODE_WAIT, NULL, mark));
     mark->awaited = true;
-    return append_mark(sim, found, AFJ_NODE_WAIT, NULL, mark);
+    return AFDEP_OK;
 }
 
 static afdep_status wait_in_stream(afdep_device *device, afdep_stream stream, afdep_event *event)

@@ -20,7 +20,7 @@ struct afj_sim_node *afj_node_create(enum afj_sim_node_kind kind, const void *ar
     return node;
 }
 
-struct afj_sim_mark *afj_mark_create(const struct afj_sim_graph *graph)
+struct afj_sim_mark *afj_mark_create(struct afj_sim_graph *graph)
 {
     struct afj_sim_mark *mark = calloc(1, sizeof *mark);
     if (mark == NULL)
@@ -245,16 +245,29 @@ void afj_stream_end_capture(struct afj_sim *sim, struct afj_sim_graph *graph)
                 stream->capture = NULL;
                 stream->branch = 0;
             }
+    for (uint32_t i = 0; i < graph->branch_count; i++)
+        for (struct afj_sim_node *node = graph->branches[i].queue.first; node != NULL;
+             node = node->next)
+            if (node->mark != NULL) {
+                node->mark->graph = NULL;
+                node->mark->closed = true;
+            }
+}
+
+/* Drop the capture that began in the stream, if one did. */
+static void drop_capture(struct afj_sim *sim, struct afj_sim_stream *stream)
+{
+    struct afj_sim_graph *graph = stream->capture;
+    if (graph == NULL || stream->branch != 0)
+        return;
+    afj_stream_end_capture(sim, graph);
+    afj_graph_free(graph);
 }
 
 void afj_stream_free(struct afj_sim *sim, struct afj_sim_stream *stream)
 {
     drop_work(sim, stream);
-    if (stream->capture != NULL && stream->branch == 0) {
-        struct afj_sim_graph *graph = stream->capture;
-        afj_stream_end_capture(sim, graph);
-        afj_graph_free(graph);
-    }
+    drop_capture(sim, stream);
     struct afj_sim_stream **at = &stream->device->streams;
     while (*at != stream)
         at = &(*at)->next;
@@ -270,6 +283,7 @@ static bool is_idle(struct afj_sim *sim, struct afj_sim_stream *stream)
 void afj_stream_disown(struct afj_sim *sim, struct afj_sim_stream *stream)
 {
     stream->orphan = true;
+    drop_capture(sim, stream);
     if (is_idle(sim, stream))
         afj_stream_free(sim, stream);
 }

@@ -9,9 +9,10 @@
 struct afj_sim_mark {
     uint32_t users; /* nodes, and the event whose last record it is */
     bool passed;
-    const struct afj_sim_graph *graph; /* where it is recorded; NULL: in a stream */
-    bool awaited;                      /* in its graph */
-    struct afj_sim_mark *copy;         /* of the launch that is being made */
+    struct afj_sim_graph *graph; /* the capture under way that it is in; NULL: none */
+    bool closed;                 /* its capture has ended: nothing can wait for it any longer */
+    bool awaited;                /* in its graph */
+    struct afj_sim_mark *copy;   /* of the launch that is being made */
 };
 
 struct afj_sim_event {
@@ -89,7 +90,7 @@ void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
                        struct afj_sim_node *node);
 
 /* A mark of one user. NULL: no memory. */
-struct afj_sim_mark *afj_mark_create(const struct afj_sim_graph *graph);
+struct afj_sim_mark *afj_mark_create(struct afj_sim_graph *graph);
 void afj_mark_let_go(struct afj_sim_mark *mark); /* NULL is fine */
 
 /* Append copies of a graph's nodes. False: no memory, and nothing was appended. */
@@ -104,7 +105,8 @@ struct afj_sim_stream *afj_stream_create(struct afj_sim_device *device);
 /* Free a stream and drop what is in it. */
 void afj_stream_free(struct afj_sim *sim, struct afj_sim_stream *stream);
 
-/* The owner has no more use for the stream: freed now or when it is empty. */
+/* The owner has no more use for the stream: freed now or when it is empty. A capture that began in
+ * it is dropped. */
 void afj_stream_disown(struct afj_sim *sim, struct afj_sim_stream *stream);
 
 /* Whether the stream (every stream of the device if it is NULL) is empty and its words arrived. */
@@ -130,7 +132,7 @@ struct afj_sim_grid *afj_stream_any_grid(const struct afj_sim *sim);
 /* Drop all work of all streams. Recordings stay. */
 void afj_stream_drop_all(struct afj_sim *sim);
 
-/* No stream records into the graph any longer. */
+/* No stream records into the graph any longer, and nothing can wait for what it records. */
 void afj_stream_end_capture(struct afj_sim *sim, struct afj_sim_graph *graph);
 
 /* Free a graph that no stream records into. */
