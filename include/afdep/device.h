@@ -121,7 +121,9 @@ AFDEP_API afdep_status afdep_capture_begin(afdep_device *device, afdep_stream st
  * End the recording and make it ready to run.
  * @param graph out; the caller's until afdep_graph_destroy. It keeps the pointers that the recorded
  *              calls were given.
- * @retval AFDEP_ERROR_DEVICE nothing was being recorded, or what was cannot be run again.
+ * @retval AFDEP_ERROR_DEVICE nothing was being recorded, the recording began in another stream, a
+ *                            stream that joined it is not waited for, or what was recorded cannot
+ *                            be run again.
  */
 AFDEP_API afdep_status afdep_capture_end(afdep_device *device, afdep_stream stream,
                                          afdep_graph **graph);
@@ -165,8 +167,12 @@ AFDEP_API afdep_status afdep_event_record(afdep_event *event, afdep_stream strea
  * Let what comes into a stream from now on wait for an event, which may be of another stream. While
  * one of the two streams is being recorded, the other joins the recording: the graph then has
  * branches, and the recording stream must wait for their ends before its own end.
- * @param event recorded before; nothing is waited for if it was not.
- * @retval AFDEP_ERROR_DEVICE the driver refused.
+ * @param stream one of the device, which may be another than the event's.
+ * @param event  its last record before the call is waited for, none if there is none. It may be
+ *               destroyed or recorded again at once.
+ * @retval AFDEP_ERROR_ARGUMENT the event is of another kind of device.
+ * @retval AFDEP_ERROR_DEVICE   the last record is in a recording that has ended, or in none or
+ *                              another while the stream is being recorded; or the driver refused.
  */
 AFDEP_API afdep_status afdep_stream_wait(afdep_device *device, afdep_stream stream,
                                          afdep_event *event);
