@@ -372,7 +372,7 @@ static bool is_recording(const afdep_device *device)
 }
 
 static afdep_status launch_found(struct afj_sim *sim, struct afj_sim_stream *found,
-                                 const struct afj_sim_graph *graph)
+                                 struct afj_sim_graph *graph)
 {
     if (found->capture != NULL && graph->branch_count > 1)
         return afj_fail(AFDEP_ERROR_DEVICE,
@@ -384,7 +384,7 @@ static afdep_status launch_found(struct afj_sim *sim, struct afj_sim_stream *fou
 
 static afdep_status launch_graph(afdep_graph *graph, afdep_stream stream)
 {
-    const struct afj_sim_graph *launched = (const struct afj_sim_graph *)graph;
+    struct afj_sim_graph *launched = (struct afj_sim_graph *)graph;
     struct afj_sim *sim = afj_sim_enter();
     struct afj_sim_stream *found = find_stream(launched->branches[0].device, stream);
     const afdep_status status =

@@ -52,8 +52,8 @@ static void free_node(struct afj_sim_node *node, bool queued)
         node->event->pending -= queued ? 1 : 0;
         afj_event_let_go(node->event);
     }
-    /* A record that is dropped is passed: nobody waits for what will not be. */
-    if (node->mark != NULL && node->kind == AFJ_NODE_RECORD)
+    /* A mark that is dropped is passed: nobody waits for what will not be. */
+    if (node->mark != NULL && node->kind != AFJ_NODE_WAIT)
         node->mark->passed = true;
     afj_mark_let_go(node->mark);
     free(node);
@@ -144,6 +144,29 @@ static bool copy_queue(const struct afj_sim_queue *queue, struct afj_sim_queue *
     return true;
 }
 
+/* A node at the end of a queue, with its own share of the mark. False: no memory. */
+static bool push_mark(struct afj_sim_queue *queue, enum afj_sim_node_kind kind,
+                      struct afj_sim_mark *mark)
+{
+    struct afj_sim_node *node = afj_node_create(kind, NULL, 0);
+    if (node == NULL)
+        return false;
+    node->mark = mark;
+    mark->users++;
+    push(queue, node);
+    return true;
+}
+
+/* Let a launch in another stream wait for the one before: a graph does not run beside itself. */
+static bool wait_for_end(const struct afj_sim_graph *graph, const struct afj_sim_stream *stream,
+                         struct afj_sim_queue *copies)
+{
+    if (graph->ended == NULL || graph->ended->passed || graph->stream == stream)
+        return true;
+    graph->ended->awaited = true;
+    return push_mark(copies, AFJ_NODE_WAIT, graph->ended);
+}
+
 /* The next launch has marks of its own. */
 static void forget_copies(const struct afj_sim_graph *graph)
 {
@@ -165,18 +188,30 @@ static void append_all(struct afj_sim *sim, struct afj_sim_stream *stream,
     }
 }
 
+/* What each branch of a launch is to do. `ended`: the mark of its end. False: no memory. */
+static bool copy_branches(const struct afj_sim_graph *graph, const struct afj_sim_stream *stream,
+                          struct afj_sim_mark *ended, struct afj_sim_queue *copies)
+{
+    bool good = ended == NULL || wait_for_end(graph, stream, &copies[0]);
+    for (uint32_t i = 0; i < graph->branch_count && good; i++)
+        good = copy_queue(&graph->branches[i].queue, &copies[i]);
+    forget_copies(graph);
+    return good && (ended == NULL || push_mark(&copies[0], AFJ_NODE_END, ended));
+}
+
 bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
-                             const struct afj_sim_graph *graph)
+                             struct afj_sim_graph *graph)
 {
     struct afj_sim_queue copies[AFJ_SIM_BRANCHES] = {0};
     struct afj_sim_stream *streams[AFJ_SIM_BRANCHES] = {stream};
-    bool good = true;
-    for (uint32_t i = 0; i < graph->branch_count && good; i++) {
-        if (i > 0)
-            streams[i] = afj_stream_create(graph->branches[i].device);
-        good = streams[i] != NULL && copy_queue(&graph->branches[i].queue, &copies[i]);
+    /* Inside another graph it is no launch of its own. */
+    const bool launched = stream->capture == NULL;
+    struct afj_sim_mark *ended = launched ? afj_mark_create(NULL) : NULL;
+    bool good = (ended != NULL || !launched) && copy_branches(graph, stream, ended, copies);
+    for (uint32_t i = 1; i < graph->branch_count && good; i++) {
+        streams[i] = afj_stream_create(graph->branches[i].device);
+        good = streams[i] != NULL;
     }
-    forget_copies(graph);
     for (uint32_t i = 0; i < graph->branch_count; i++) {
         if (good)
             append_all(sim, streams[i], &copies[i]);
@@ -186,6 +221,13 @@ bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
         if (i > 0 && streams[i] != NULL)
             afj_stream_disown(sim, streams[i]);
     }
+    if (good && launched) {
+        afj_mark_let_go(graph->ended);
+        graph->ended = ended;
+        graph->stream = stream;
+    } else {
+        afj_mark_let_go(ended);
+    }
     return good;
 }
 
@@ -193,6 +235,7 @@ void afj_graph_free(struct afj_sim_graph *graph)
 {
     for (uint32_t i = 0; i < graph->branch_count; i++)
         afj_queue_clear(&graph->branches[i].queue, false);
+    afj_mark_let_go(graph->ended);
     free(graph);
 }
 
@@ -314,17 +357,21 @@ static bool do_node(struct afj_sim *sim, struct afj_sim_stream *stream,
     if (node->kind == AFJ_NODE_WAIT)
         return node->mark->passed;
     /* A copy reads what earlier kernels of the stream stored, wherever that is; an event promises
-     * that it is there. */
-    if (!afj_segment_arrived(&sim->links, &stream->stored))
+     * that it is there, and so does the end of a graph to a launch in another stream. In its own
+     * stream words outlive a graph as they outlive a kernel. */
+    const bool settles = node->kind != AFJ_NODE_END || node->mark->awaited;
+    if (settles && !afj_segment_arrived(&sim->links, &stream->stored))
         return false;
     if (node->kind == AFJ_NODE_COPY) {
         memmove(node->to, node->from, node->bytes);
     } else if (node->kind == AFJ_NODE_FILL) {
         memset(node->to, node->value, node->bytes);
     } else {
+        node->mark->passed = true;
+    }
+    if (node->event != NULL) {
         node->event->time_ns = sim->clock_ns;
         node->event->passed = true;
-        node->mark->passed = true;
     }
     return true;
 }
@@ -341,9 +388,10 @@ static void advance(struct afj_sim *sim, struct afj_sim_stream *stream)
                 break;
             }
         } else if (do_node(sim, stream, node)) {
+            /* A copy may have reached any device's memory; no other node changes what warps see. */
+            if (node->kind == AFJ_NODE_COPY || node->kind == AFJ_NODE_FILL)
+                afj_scheduler_wake_all(sim);
             pop(&stream->queue);
-            /* The copy may have reached any device's memory. */
-            afj_scheduler_wake_all(sim);
             afj_scheduler_milestone(sim);
         } else {
             waits = true;

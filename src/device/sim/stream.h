@@ -5,13 +5,13 @@
 #include "device/sim/image.h"
 #include "device/sim/machine.h"
 
-/* A point of a stream that others wait for: one record of an event. */
+/* A point of a stream that others wait for: one record of an event, or the end of a graph. */
 struct afj_sim_mark {
-    uint32_t users; /* nodes, and the event whose last record it is */
+    uint32_t users; /* nodes, the event whose last record it is, the graph whose last end it is */
     bool passed;
     struct afj_sim_graph *graph; /* the capture under way that it is in; NULL: none */
     bool closed;                 /* its capture has ended: nothing can wait for it any longer */
-    bool awaited;                /* in its graph */
+    bool awaited;                /* in its graph; of an end: by another stream */
     struct afj_sim_mark *copy;   /* of the launch that is being made */
 };
 
@@ -31,6 +31,7 @@ enum afj_sim_node_kind {
     AFJ_NODE_FILL,
     AFJ_NODE_RECORD,
     AFJ_NODE_WAIT,
+    AFJ_NODE_END, /* of a launched graph */
     AFJ_NODE_DELAY
 };
 
@@ -45,7 +46,7 @@ struct afj_sim_node {
     size_t bytes;
     uint8_t value;
     struct afj_sim_event *event; /* RECORD */
-    struct afj_sim_mark *mark;   /* RECORD, WAIT */
+    struct afj_sim_mark *mark;   /* RECORD, WAIT, END */
     uint64_t delay_ns;           /* DELAY */
     size_t arguments_bytes;
     _Alignas(16) unsigned char arguments[];
@@ -73,7 +74,9 @@ struct afj_sim_stream {
  */
 enum { AFJ_SIM_BRANCHES = 16 };
 struct afj_sim_graph {
-    struct afdep_graph base; /* first */
+    struct afdep_graph base;             /* first */
+    struct afj_sim_mark *ended;          /* end of the last launch; NULL: never launched */
+    const struct afj_sim_stream *stream; /* of the last launch; only compared, it may be gone */
     uint32_t branch_count;
     struct {
         struct afj_sim_device *device;
@@ -93,9 +96,10 @@ void afj_stream_append(struct afj_sim *sim, struct afj_sim_stream *stream,
 struct afj_sim_mark *afj_mark_create(struct afj_sim_graph *graph);
 void afj_mark_let_go(struct afj_sim_mark *mark); /* NULL is fine */
 
-/* Append copies of a graph's nodes. False: no memory, and nothing was appended. */
+/* Append copies of a graph's nodes, behind those of its launch before. False: no memory, and
+ * nothing was appended. */
 bool afj_stream_append_graph(struct afj_sim *sim, struct afj_sim_stream *stream,
-                             const struct afj_sim_graph *graph);
+                             struct afj_sim_graph *graph);
 
 /* Free the nodes of a queue that have not begun; `queued`: they are in a stream, not a graph. */
 void afj_queue_clear(struct afj_sim_queue *queue, bool queued);
