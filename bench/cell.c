@@ -4,12 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        afdep_status try_status_ = (call);                                                         \
-        if (try_status_ != AFDEP_OK)                                                               \
-            return try_status_;                                                                    \
-    } while (0)
+#include "bench/try.h"
 
 enum { EAGER_CHECKS = 2, GRAPH_CHECKS = 2, GRAPH_CHECK_TRIPS = 3 };
 

@@ -5,19 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/try.h"
+
 enum {
     BATCH = 50,     /* launches behind one delay: well within a stream's queue */
     WARM_UP = 5,    /* launches of a batch that are not counted: ranks start one after another */
     LAUNCH_US = 15, /* host time to enqueue a rank's launch and events, generous */
     MOST_DELAY_US = 60000
 };
-
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        afdep_status try_status_ = (call);                                                         \
-        if (try_status_ != AFDEP_OK)                                                               \
-            return try_status_;                                                                    \
-    } while (0)
 
 /* Events around the launches of a batch, on each attention rank. */
 struct clock {
