@@ -53,9 +53,9 @@ typedef void (*afdep_kernel_callback)(const afdep_kernel_report *report, void *u
 /** How to build. Zero everywhere is a good default. */
 typedef struct afdep_build_options {
     uint32_t struct_size;
-    uint32_t jobs;   /**< kernels compiled at once; 0: one a CPU this process may use */
-    uint32_t duties; /**< bit (1 << afdep_duty) for each duty wanted; 0: all */
-    uint32_t reserved;
+    uint32_t jobs;     /**< kernels compiled at once; 0: one a CPU this process may use */
+    uint32_t duties;   /**< bit (1 << afdep_duty) for each duty wanted; 0: all */
+    uint32_t reserved; /**< 0 */
     afdep_kernel_callback callback; /**< may be NULL */
     void *user;                     /**< passed to the callback */
 } afdep_build_options;

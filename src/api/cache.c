@@ -129,6 +129,9 @@ afdep_status afdep_cache_build(const afdep_config *configs, uint32_t count,
     if (options)
         AFJ_TRY(
             afj_sized_read(&chosen, sizeof chosen, options, sizeof chosen, "afdep_build_options"));
+    if (chosen.reserved != 0)
+        return afj_fail(AFDEP_ERROR_ARGUMENT, "reserved is %" PRIu32 "; it must be 0",
+                        chosen.reserved);
     if (result)
         AFJ_TRY(afj_sized_check(result, sizeof *result, "afdep_build_result"));
     struct timespec from, to;

@@ -48,8 +48,9 @@ AFJ_DEVICE uint32_t load_high(const Choices &choices, uint32_t k)
 
 AFJ_DEVICE uint32_t wire_of_choice(const Choices &choices, uint32_t low, uint32_t high)
 {
+    /* A receipt that was never kept holds anything; what it sends stays within the experts. */
     if (choices.sent)
-        return low;
+        return is_expert(low - 1) ? low : 0;
     return high == 0 ? wire_of_id(low) : 0;
 }
 

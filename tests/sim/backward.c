@@ -134,3 +134,23 @@ Test(backward, a_receipt_never_sends_tokens_that_it_does_not_keep)
     assert_clean(&scene, &tally, "more tokens than kept");
     close_scene(&scene);
 }
+
+/* A receipt that nothing was kept in: whatever it holds, nothing is sent out of bounds. */
+Test(backward, a_receipt_of_any_bytes_does_no_harm)
+{
+    static const int fills[] = {0x00, 0x01, 0x7F, 0xA5, 0xFF};
+    struct scene scene;
+    open_training(&scene, first_seed());
+    struct afj_harness *harness = &scene.harness;
+    harness->receipt = AFJ_RECEIPT_REUSE;
+    for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
+        uint64_t bytes = 0;
+        MUST(&scene, afdep_receipt_bytes(&harness->config, TOKENS, &bytes));
+        MUST(&scene, afj_harness_load(harness, 0));
+        for (uint32_t a = 0; a < 2; a++)
+            memset(harness->sources[a].array[AFJ_ARRAY_RECEIPT], fills[i], bytes);
+        MUST(&scene, afj_harness_exchange(harness, 0, AFJ_EXPERT_ECHO));
+        MUST(&scene, afj_harness_synchronize(harness));
+    }
+    close_scene(&scene);
+}

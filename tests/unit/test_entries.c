@@ -186,3 +186,11 @@ Test(entries, a_malformed_spec_says_nothing)
         cr_expect_eq(s.device[0] | s.duty[0] | s.entry[0] | s.shape[0], 0, "%s", specs[i]);
     }
 }
+
+Test(entries, reserved_fields_of_a_build_must_be_zero)
+{
+    const afdep_config config = AFDEP_CONFIG_INIT;
+    const afdep_build_options options = {.struct_size = sizeof options, .reserved = 7};
+    cr_assert_eq(afdep_cache_build(&config, 1, &options, NULL), AFDEP_ERROR_ARGUMENT);
+    cr_assert(strstr(afdep_last_error(), "reserved is 7"), "%s", afdep_last_error());
+}
