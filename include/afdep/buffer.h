@@ -96,6 +96,7 @@ AFDEP_API afdep_status afdep_buffer_check(const afdep_buffer *buffer);
 /**
  * The plan that a buffer was made by: as afdep_plan_query, with the CTAs that fit on its device.
  * @param plan out; set plan->struct_size before the call.
+ * @retval AFDEP_ERROR_ARGUMENT buffer is NULL, or plan is NULL or has another size.
  */
 AFDEP_API afdep_status afdep_buffer_plan(const afdep_buffer *buffer, afdep_plan *plan);
 
@@ -118,6 +119,7 @@ typedef struct afdep_counts {
  * Where a lane's counts lie on an FFN rank. They are valid from receive until the lane's reply,
  * in stream order; reply resets them, and
  * `total` reads 0xFFFFFFFF between a reply and the next receive: do not loop over it there.
+ * @param lane   0 to lanes - 1.
  * @param counts out; set struct_size before the call.
  * @retval AFDEP_ERROR_ROLE the rank is an attention rank.
  */
@@ -134,6 +136,7 @@ typedef struct afdep_view {
 
 /**
  * Where the rows of a view lie.
+ * @param lane 0 to lanes - 1.
  * @param role AFDEP_ROLE_FFN: rows that receive left, slot s x capacity + t for token t of source
  *             s, readable from receive until reply. AFDEP_ROLE_ATTENTION: rows that collect left,
  *             slot t for token t, readable from collect until the next dispatch.
@@ -147,6 +150,9 @@ AFDEP_API afdep_status afdep_buffer_view(const afdep_buffer *buffer, uint32_t la
 /**
  * Bytes of a receipt: the routing of up to `tokens` tokens of one rank, in device memory of the
  * caller.
+ * @param config borrowed for the call.
+ * @param tokens most tokens that it will keep.
+ * @param bytes  out.
  * @retval AFDEP_ERROR_CONFIG a field of the config is out of range.
  */
 AFDEP_API afdep_status afdep_receipt_bytes(const afdep_config *config, uint32_t tokens,
@@ -228,6 +234,9 @@ typedef struct afdep_collect_args {
  * before it clears what the last collect left. A word that would read as 0xFFFFFFFF travels as
  * other NaNs: two BF16 as 0x7FFF, four E4M3 as 0x7F, a scale or weight as 0x7FFFFFFF; packed scales
  * and opaque rows travel as they are.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream of the rank's device; NULL is its default stream. Every rank of the lane makes its
+ *               calls; none waits on the host.
  * @retval AFDEP_ERROR_ROLE    the rank is an FFN rank.
  * @retval AFDEP_ERROR_ORDER   the lane's last dispatch was not collected yet.
  * @retval AFDEP_ERROR_TOKENS  tokens is over bucket, or bucket over capacity.
@@ -242,6 +251,8 @@ AFDEP_API afdep_status afdep_dispatch(afdep_buffer *buffer, const afdep_dispatch
  * With config.counts_first: wait for the ids of the exchange, and count them. Rows follow with
  * afdep_receive. Takes the args of receive, of which rows and scales are not used; afdep_receive
  * then uses only those, and the bucket.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream that of the receive to come, or one that it waits for.
  * @retval AFDEP_ERROR_CONFIG the config has no counts_first.
  */
 AFDEP_API afdep_status afdep_receive_counts(afdep_buffer *buffer, const afdep_receive_args *args,
@@ -250,6 +261,9 @@ AFDEP_API afdep_status afdep_receive_counts(afdep_buffer *buffer, const afdep_re
 /**
  * Take the rows sent to this FFN rank, in (source, token) order.
  * One kernel launch; three for the expert-major layout.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream of the rank's device; NULL is its default stream. Every rank of the lane makes its
+ *               calls; none waits on the host.
  * @retval AFDEP_ERROR_ROLE  the rank is an attention rank.
  * @retval AFDEP_ERROR_ORDER the lane's last receive was not replied to yet, or with counts_first
  *                           the counts were not received before.
@@ -259,6 +273,9 @@ AFDEP_API afdep_status afdep_receive(afdep_buffer *buffer, const afdep_receive_a
 
 /**
  * Send one row back for each row received.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream of the rank's device; NULL is its default stream. Every rank of the lane makes its
+ *               calls; none waits on the host.
  * @retval AFDEP_ERROR_ROLE  the rank is an attention rank.
  * @retval AFDEP_ERROR_ORDER the lane has received nothing to reply to.
  */
@@ -268,6 +285,9 @@ AFDEP_API afdep_status afdep_reply(afdep_buffer *buffer, const afdep_reply_args 
 /**
  * Sum each token's replies over the FFN ranks in ascending order, in FP32, starting from the
  * first, rounded once to BF16. A token without a route gives +0.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream of the rank's device; NULL is its default stream. Every rank of the lane makes its
+ *               calls; none waits on the host.
  * @retval AFDEP_ERROR_ROLE  the rank is an FFN rank.
  * @retval AFDEP_ERROR_ORDER the lane has dispatched nothing to collect.
  */
@@ -293,6 +313,8 @@ typedef struct afdep_scale_args {
  * weight shows in the result. Expert-major: each row by weight x scale of its one expert.
  * FP8 rows are multiplied by their scales first, in FP32; of an opaque row, element i is the value
  * of byte i mod payload_bytes. For tests, benches and first steps; between receive and reply.
+ * @param args   borrowed for the call; its arrays until the stream has run it.
+ * @param stream between receive and reply of the lane.
  * @retval AFDEP_ERROR_ROLE  the rank is an attention rank.
  * @retval AFDEP_ERROR_ORDER the lane has no received rows.
  */

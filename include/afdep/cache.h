@@ -201,6 +201,7 @@ typedef struct afdep_environment {
 /**
  * Describe the cache and the compilers as this process sees them.
  * @param environment out; set struct_size before the call.
+ * @retval AFDEP_ERROR_ARGUMENT environment is NULL or has another size.
  */
 AFDEP_API afdep_status afdep_cache_environment(afdep_environment *environment);
 
@@ -223,6 +224,7 @@ typedef struct afdep_cache_stats {
 /**
  * Read the cache counters of this process.
  * @param stats out; set struct_size before the call.
+ * @retval AFDEP_ERROR_ARGUMENT stats is NULL or has another size.
  */
 AFDEP_API afdep_status afdep_cache_get_stats(afdep_cache_stats *stats);
 
