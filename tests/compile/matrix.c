@@ -18,11 +18,18 @@ static const struct afj_controls plain_controls = {.shape = ""};
 
 enum { SKIP = 77, REGISTERS_A_CTA = 65536, LANES = 32 };
 
-/* Small and large ratios, rows that divide evenly and not, rows in one piece and in many. */
+/* Small and large ratios, rows that divide evenly and not, rows in one piece and in many; every
+ * dtype and layout once. */
 static const struct {
-    uint32_t attention, ffn, hidden, top_k;
-} plans[] = {{1, 1, 2048, 8}, {2, 2, 2048, 8},    {3, 1, 2880, 8},
-             {7, 1, 64, 1},   {1, 64, 16384, 32}, {4, 4, 7168, 8}};
+    uint32_t attention, ffn, hidden, top_k, dtype, payload, receive;
+} plans[] = {
+    {1, 1, 2048, 8, AFDEP_DTYPE_BF16, 0, AFDEP_RECEIVE_COMPACT},
+    {2, 2, 4096, 8, AFDEP_DTYPE_FP8, 0, AFDEP_RECEIVE_EXPERT_MAJOR},
+    {3, 1, 2880, 8, AFDEP_DTYPE_FP8_UE8M0, 0, AFDEP_RECEIVE_VIEW},
+    {7, 1, 64, 1, AFDEP_DTYPE_BF16, 0, AFDEP_RECEIVE_COMPACT},
+    {1, 64, 16384, 32, AFDEP_DTYPE_BF16, 0, AFDEP_RECEIVE_COMPACT},
+    {4, 4, 7168, 8, AFDEP_DTYPE_OPAQUE, 4032, AFDEP_RECEIVE_COMPACT},
+};
 
 /* What was asked, and what came of it. */
 struct matrix {
@@ -46,15 +53,16 @@ static void write_record(const struct matrix *matrix, const struct afj_plan *pla
     fprintf(matrix->record,
             "{\"schema\": \"afdep-compile-matrix/1\", \"version\": \"%s\", \"commit\": \"%s\", "
             "\"nvrtc\": \"%s\", \"arch\": \"%s\", \"layout\": \"%" PRIu32 "A%" PRIu32
-            "F\", \"hidden\": %" PRIu32 ", \"dtype\": \"bf16\", \"experts\": %" PRIu32
-            ", \"top_k\": %" PRIu32 ", \"duty\": \"%s\", \"entry\": \"%s\", \"shape\": \"%s\", "
+            "F\", \"hidden\": %" PRIu32 ", \"dtype\": \"%s\", \"receive\": %" PRIu32
+            ", \"experts\": %" PRIu32 ", \"top_k\": %" PRIu32
+            ", \"duty\": \"%s\", \"entry\": \"%s\", \"shape\": \"%s\", "
             "\"warps\": %" PRIu32 ", \"registers\": %" PRIu32 ", \"shared_bytes\": %" PRIu32
             ", \"spill_bytes\": %" PRIu32 ", \"bytes\": %zu, \"ms\": %.0f}\n",
             afdep_version(), afdep_commit(), afj_nvrtc_facts().version, matrix->arch,
-            c->attention_ranks, c->ffn_ranks, c->hidden, c->experts, c->top_k,
-            afj_plan_duty_name(kernel->duty), kernel->name, afj_plan_shape_name(kernel->shape),
-            kernel->warps, compiled->registers, compiled->shared_bytes, compiled->spill_bytes,
-            compiled->image_bytes, ms);
+            c->attention_ranks, c->ffn_ranks, c->hidden, afj_plan_dtype_name(c->dtype), c->receive,
+            c->experts, c->top_k, afj_plan_duty_name(kernel->duty), kernel->name,
+            afj_plan_shape_name(kernel->shape), kernel->warps, compiled->registers,
+            compiled->shared_bytes, compiled->spill_bytes, compiled->image_bytes, ms);
 }
 
 /* NULL, or what is wrong with what the compiler made. */
@@ -117,6 +125,9 @@ static void compile_plan(struct matrix *matrix, size_t index, uint32_t role)
     config.ffn_ranks = plans[index].ffn;
     config.hidden = plans[index].hidden;
     config.top_k = plans[index].top_k;
+    config.dtype = plans[index].dtype;
+    config.payload_bytes = plans[index].payload;
+    config.receive = plans[index].receive;
     if (afj_config_read(&config, &checked) != AFDEP_OK ||
         afj_plan_make(&checked, role, &plain_controls, &plan) != AFDEP_OK) {
         fprintf(stderr, "plan %zu: %s\n", index, afdep_last_error());
