@@ -84,6 +84,7 @@ static afdep_status check_counts(const afdep_buffer *buffer, afdep_receive_args 
     AFJ_TRY(afj_check_optional(args->ids, buffer->plan.config.fields.id_bits / 8, "ids"));
     AFJ_TRY(afj_check_optional(args->weights, 4, "weights"));
     AFJ_TRY(afj_check_optional(args->sources, 4, "sources"));
+    AFJ_TRY(afj_check_optional(args->slots, 4, "slots"));
     return afj_check_optional(args->tokens, 4, "tokens");
 }
 
@@ -128,8 +129,7 @@ static bool is_grouped(const afdep_buffer *buffer)
 static afdep_status launch_counts(afdep_buffer *buffer, const afdep_receive_args *args,
                                   const struct afj_receive_args *r, afdep_stream stream)
 {
-    AFJ_TRY(
-        afj_buffer_launch(buffer, AFJ_ENTRY_COUNTS, args->bucket, args->ctas, r, stream));
+    AFJ_TRY(afj_buffer_launch(buffer, AFJ_ENTRY_COUNTS, args->bucket, args->ctas, r, stream));
     if (!is_grouped(buffer))
         return AFDEP_OK;
     return afj_buffer_launch(buffer, AFJ_ENTRY_ARRANGE, args->bucket, args->ctas, r, stream);
@@ -151,8 +151,7 @@ afdep_status afj_expert_receive_counts(afdep_buffer *buffer, const afdep_receive
                                             "counts_first");
     struct afj_expert_lane *lane = &buffer->lanes[args.lane].expert;
     if (lane->step != AFJ_EXPERT_IDLE)
-        return refuse_step("receive_counts", args.lane,
-                           "its last counts were not replied to yet");
+        return refuse_step("receive_counts", args.lane, "its last counts were not replied to yet");
     AFJ_TRY(check_counts(buffer, &args, "receive_counts"));
     set_counts(&lane->receive, buffer, &args);
     AFJ_TRY(launch_counts(buffer, &args, &lane->receive, stream));
@@ -205,9 +204,8 @@ afdep_status afj_expert_receive(afdep_buffer *buffer, const afdep_receive_args *
     AFJ_TRY(afj_sized_read(&args, sizeof args, caller_args, sizeof args, "afdep_receive_args"));
     AFJ_TRY(afj_buffer_enter(buffer, AFDEP_ROLE_FFN, args.lane, "receive"));
     struct afj_expert_lane *lane = &buffer->lanes[args.lane].expert;
-    AFJ_TRY(buffer->plan.config.fields.counts_first
-                ? receive_counted(buffer, &args, lane, stream)
-                : receive_whole(buffer, &args, lane, stream));
+    AFJ_TRY(buffer->plan.config.fields.counts_first ? receive_counted(buffer, &args, lane, stream)
+                                                    : receive_whole(buffer, &args, lane, stream));
     lane->step = AFJ_EXPERT_RECEIVED;
     lane->bucket = args.bucket;
     return AFDEP_OK;
@@ -264,9 +262,12 @@ afdep_status afj_expert_scale(afdep_buffer *buffer, const afdep_scale_args *call
     AFJ_TRY(afj_check_zero(args.reserved, "reserved", "scale"));
     struct afj_expert_lane *lane = &buffer->lanes[args.lane].expert;
     struct afj_scale_args *s = &lane->scale;
-    if (buffer->plan.config.fields.receive == AFDEP_RECEIVE_VIEW)
-        s->rows = lane->receive.inbox;
-    else
+    const bool view = buffer->plan.config.fields.receive == AFDEP_RECEIVE_VIEW;
+    if (view && args.rows)
+        return afj_fail(
+            AFDEP_ERROR_ARGUMENT,
+            "scale: rows is given; those of a view stay in the inbox, so leave it NULL");
+    if (!view)
         AFJ_TRY(afj_check_array(args.rows, 16, "rows"));
     AFJ_TRY(afj_check_array(args.ids, buffer->plan.config.fields.id_bits / 8, "ids"));
     AFJ_TRY(afj_check_array(args.weights, 4, "weights"));
@@ -274,8 +275,7 @@ afdep_status afj_expert_scale(afdep_buffer *buffer, const afdep_scale_args *call
         AFJ_TRY(afj_check_array(args.scales, 4, "scales"));
     AFJ_TRY(afj_check_array(args.out, 16, "out"));
     s->call.bucket = lane->bucket;
-    if (args.rows)
-        s->rows = (uint64_t)(uintptr_t)args.rows;
+    s->rows = view ? lane->receive.inbox : (uint64_t)(uintptr_t)args.rows;
     s->ids = (uint64_t)(uintptr_t)args.ids;
     s->weights = (uint64_t)(uintptr_t)args.weights;
     s->scales = (uint64_t)(uintptr_t)args.scales;
@@ -283,10 +283,7 @@ afdep_status afj_expert_scale(afdep_buffer *buffer, const afdep_scale_args *call
     return afj_buffer_launch(buffer, AFJ_ENTRY_SCALE, lane->bucket, args.ctas, s, stream);
 }
 
-static const uint32_t *words_at(uint64_t address)
-{
-    return (const uint32_t *)(uintptr_t)address;
-}
+static const uint32_t *words_at(uint64_t address) { return (const uint32_t *)(uintptr_t)address; }
 
 afdep_status afj_expert_counts(const afdep_buffer *buffer, uint32_t lane, afdep_counts *counts)
 {

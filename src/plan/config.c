@@ -166,6 +166,11 @@ afdep_status afj_config_read(const afdep_config *config, struct afj_config *out)
     memset(out, 0, sizeof *out);
     afdep_config *c = &out->fields;
     AFJ_TRY(afj_sized_read(c, sizeof *c, config, MIN_STRUCT_SIZE, "afdep_config"));
+    /* A size that ends inside a pointer would leave half of it. */
+    if (config->struct_size < offsetof(afdep_config, arch) + sizeof c->arch)
+        c->arch = NULL;
+    if (config->struct_size < offsetof(afdep_config, expert_ranks) + sizeof c->expert_ranks)
+        c->expert_ranks = NULL;
     if (c->device != AFDEP_DEVICE_CUDA && c->device != AFDEP_DEVICE_SIM)
         return afj_fail(AFDEP_ERROR_CONFIG,
                         "device is %" PRIu32

@@ -109,8 +109,10 @@ AFJ_ENTRY(arrange, afj_receive_args)
     const uint32_t rows = load_early(at<uint32_t>(args.count));
     uint32_t *shared = cta_shared();
     const Groups groups = {shared, shared + args.local_experts + 1};
-    if (cta_any(dead != 0))
+    if (cta_any(dead != 0)) {
+        withdraw_count(args, Wait(args.call, args.call.counter), true);
         return;
+    }
     if (warp_in_cta() == 0)
         begin_groups(args, groups);
     cta_any(false);

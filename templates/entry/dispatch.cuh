@@ -286,6 +286,7 @@ AFJ_ENTRY(dispatch, afj_dispatch_args)
     const uint64_t heads = groups + (kCountsFirst ? tokens : 0u);
     const uint64_t items = heads + (uint64_t)tokens * kWarpsPerRow;
     if (kCheckRoutes && args.live && warp_in_grid() == 0 && lane() == 0 &&
+        !load_dead(args.call) &&
         load_input(at<uint32_t>(args.live)) > args.call.bucket)
         note_fault(args, AFJ_FAULT_OVER_BUCKET, AFJ_NO_TOKEN, 0,
                    load_input(at<uint32_t>(args.live)));

@@ -164,8 +164,8 @@ AFJ_DEVICE void publish_to_host(const afj_receive_args &args)
     if (!kHostCounts)
         return;
     bool last = false;
-    fence_system(); // with the fence of the last warp below: it sees what this one counted
     warp_sync();
+    fence_system(); // with the fence of the last warp below: it sees what this one counted
     if (lane() == 0)
         last = add_and_fetch_relaxed(at<uint32_t>(args.ended), 1) == warps_in_grid();
     if (!warp_any(last))
@@ -177,8 +177,8 @@ AFJ_DEVICE void publish_to_host(const afj_receive_args &args)
     for (uint32_t e = (uint32_t)lane(); e < args.local_experts; e += kLanes)
         store_host(host + 1 + kAttentionRanks + e,
                    load_relaxed(at<uint32_t>(args.rows_per_expert) + e));
-    fence_system();
     warp_sync();
+    fence_system();
     if (lane() == 0)
         store_host(host, load_relaxed(at<uint32_t>(args.total)));
 }

@@ -47,7 +47,7 @@ struct afj_call {
 /* rearm: clear what the last collect left in place, before dispatch. */
 struct afj_rearm_args {
     struct afj_call call;
-    uint64_t viewed; /* uint32_t: rows that collect left, set to 0 */
+    uint64_t viewed; /* uint32_t: rows that collect left */
     uint64_t inbox;  /* own window: [capacity] reply slots */
 };
 

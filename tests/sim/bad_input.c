@@ -307,3 +307,33 @@ Test(bad_calls, destroying_nothing_is_fine)
     cr_expect_eq(afdep_group_ranks(NULL), 0);
     cr_expect_null(afdep_group_device(NULL, 0));
 }
+
+Test(bad_calls, arrays_of_a_view_are_checked)
+{
+    struct afj_harness harness;
+    struct afj_dice dice;
+    afdep_config config = good_config();
+    config.receive = AFDEP_RECEIVE_VIEW;
+    afj_dice_seed(&dice, 1);
+    cr_assert_eq(afj_harness_create(&harness, &config, NULL, 8), AFDEP_OK, "%s", harness.failure);
+    afj_inputs_set_tokens(&harness.lanes[0], 8);
+    afj_inputs_draw(&harness.lanes[0], AFJ_ROUTING_FULL, &dice);
+    afdep_buffer *ffn = harness.buffers[0];
+    void *const *into = harness.experts[0].array;
+    afdep_receive_args receive = {.struct_size = sizeof receive,
+                                  .bucket = 8,
+                                  .slots = (uint32_t *)((char *)into[AFJ_ARRAY_SLOTS] + 2)};
+    expect(afdep_receive(ffn, &receive, NULL), AFDEP_ERROR_ARGUMENT, "slots");
+    afj_harness_load(&harness, 0);
+    afj_harness_step_all(&harness, 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_SCALE);
+    afj_harness_step_all(&harness, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE);
+    const afdep_scale_args scale = {.struct_size = sizeof scale,
+                                    .rows = into[AFJ_ARRAY_OUT],
+                                    .ids = into[AFJ_ARRAY_IDS],
+                                    .weights = into[AFJ_ARRAY_WEIGHTS],
+                                    .out = into[AFJ_ARRAY_OUT]};
+    expect(afdep_scale(ffn, &scale, NULL), AFDEP_ERROR_ARGUMENT, "scale: rows is given");
+    afj_harness_step_all(&harness, 0, AFJ_STEP_REPLY, AFJ_EXPERT_SCALE);
+    afj_harness_step_all(&harness, 0, AFJ_STEP_COLLECT, AFJ_EXPERT_SCALE);
+    close_harness(&harness);
+}

@@ -197,3 +197,13 @@ Test(config, ranks_below_f_are_ffn_ranks)
     for (uint32_t r = 0; r < 5; ++r)
         cr_assert_eq(afj_config_role(&out, r), r < 2 ? AFDEP_ROLE_FFN : AFDEP_ROLE_ATTENTION);
 }
+
+Test(config, a_size_that_ends_inside_a_pointer_reads_as_none)
+{
+    afdep_config c = AFDEP_CONFIG_INIT;
+    struct afj_config out;
+    c.arch = "sm_90a";
+    c.struct_size = offsetof(afdep_config, arch) + 4;
+    cr_assert_eq(afj_config_read(&c, &out), AFDEP_OK, "%s", afdep_last_error());
+    cr_assert_str_empty(out.arch);
+}
