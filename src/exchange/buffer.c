@@ -134,7 +134,8 @@ static afdep_status allocate(afdep_buffer *buffer)
     AFJ_TRY(kind->alloc(buffer->device, bytes, &buffer->state));
     AFJ_TRY(kind->fill(buffer->device, buffer->state, 0, bytes, NULL));
     for (uint32_t lane = 0; (plan->role & AFDEP_ROLE_FFN) && lane < lanes; ++lane) {
-        void *total = (void *)(uintptr_t)afj_buffer_state_at(buffer, lane, plan->state.expert.total);
+        void *total =
+            (void *)(uintptr_t)afj_buffer_state_at(buffer, lane, plan->state.expert.total);
         AFJ_TRY(kind->fill(buffer->device, total, 0xFF, sizeof(uint32_t), NULL));
     }
     AFJ_TRY(make_tables(buffer));

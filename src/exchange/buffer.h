@@ -29,7 +29,12 @@ struct afj_source_lane {
     struct afj_collect_args collect;
 };
 
-enum afj_expert_step { AFJ_EXPERT_IDLE, AFJ_EXPERT_COUNTED, AFJ_EXPERT_RECEIVED };
+enum afj_expert_step {
+    AFJ_EXPERT_IDLE,
+    AFJ_EXPERT_COUNTED,
+    AFJ_EXPERT_RECEIVED,
+    AFJ_EXPERT_BROKEN /* only some of a receive's kernels could be launched */
+};
 
 struct afj_expert_lane {
     enum afj_expert_step step;
@@ -50,8 +55,8 @@ struct afdep_buffer {
     uint32_t rank, ranks;
     afdep_device *device; /* the group's */
     bool closed;
-    bool routes_fail;        /* a bad route fails later calls */
-    uint32_t first_expert;   /* of this rank, where ranks hold blocks */
+    bool routes_fail;      /* a bad route fails later calls */
+    uint32_t first_expert; /* of this rank, where ranks hold blocks */
     uint32_t local_experts;
     struct afj_window *windows[AFDEP_MAX_RANKS]; /* own and peers', one reference each */
     void *state;                                 /* dead flag, then a state a lane */

@@ -126,17 +126,34 @@ static bool is_grouped(const afdep_buffer *buffer)
     return buffer->plan.config.fields.receive == AFDEP_RECEIVE_EXPERT_MAJOR;
 }
 
-static afdep_status launch_counts(afdep_buffer *buffer, const afdep_receive_args *args,
-                                  const struct afj_receive_args *r, afdep_stream stream)
+/* The first of several kernels takes words out of the inbox. If a later one is refused they are
+ * gone, so the lane refuses what would wait for them. */
+static afdep_status launch_next(afdep_buffer *buffer, enum afj_entry entry,
+                                const afdep_receive_args *args, struct afj_expert_lane *lane,
+                                afdep_stream stream)
 {
-    AFJ_TRY(afj_buffer_launch(buffer, AFJ_ENTRY_COUNTS, args->bucket, args->ctas, r, stream));
-    if (!is_grouped(buffer))
-        return AFDEP_OK;
-    return afj_buffer_launch(buffer, AFJ_ENTRY_ARRANGE, args->bucket, args->ctas, r, stream);
+    const afdep_status status =
+        afj_buffer_launch(buffer, entry, args->bucket, args->ctas, &lane->receive, stream);
+    if (status != AFDEP_OK)
+        lane->step = AFJ_EXPERT_BROKEN;
+    return status;
 }
 
-static afdep_status refuse_step(const char *call, uint32_t lane, const char *why)
+static afdep_status launch_counts(afdep_buffer *buffer, const afdep_receive_args *args,
+                                  struct afj_expert_lane *lane, afdep_stream stream)
 {
+    AFJ_TRY(afj_buffer_launch(buffer, AFJ_ENTRY_COUNTS, args->bucket, args->ctas, &lane->receive,
+                              stream));
+    if (!is_grouped(buffer))
+        return AFDEP_OK;
+    return launch_next(buffer, AFJ_ENTRY_ARRANGE, args, lane, stream);
+}
+
+static afdep_status refuse_step(const char *call, uint32_t lane, enum afj_expert_step step,
+                                const char *why)
+{
+    if (step == AFJ_EXPERT_BROKEN)
+        why = "its last receive was launched in part only; the buffer can only be destroyed";
     return afj_fail(AFDEP_ERROR_ORDER, "%s on lane %" PRIu32 ": %s", call, lane, why);
 }
 
@@ -151,10 +168,11 @@ afdep_status afj_expert_receive_counts(afdep_buffer *buffer, const afdep_receive
                                             "counts_first");
     struct afj_expert_lane *lane = &buffer->lanes[args.lane].expert;
     if (lane->step != AFJ_EXPERT_IDLE)
-        return refuse_step("receive_counts", args.lane, "its last counts were not replied to yet");
+        return refuse_step("receive_counts", args.lane, lane->step,
+                           "its last counts were not replied to yet");
     AFJ_TRY(check_counts(buffer, &args, "receive_counts"));
     set_counts(&lane->receive, buffer, &args);
-    AFJ_TRY(launch_counts(buffer, &args, &lane->receive, stream));
+    AFJ_TRY(launch_counts(buffer, &args, lane, stream));
     lane->step = AFJ_EXPERT_COUNTED;
     lane->bucket = args.bucket;
     return AFDEP_OK;
@@ -165,7 +183,7 @@ static afdep_status receive_counted(afdep_buffer *buffer, afdep_receive_args *ar
                                     struct afj_expert_lane *lane, afdep_stream stream)
 {
     if (lane->step != AFJ_EXPERT_COUNTED)
-        return refuse_step("receive", args->lane,
+        return refuse_step("receive", args->lane, lane->step,
                            lane->step == AFJ_EXPERT_IDLE
                                ? "its counts were not received before (afdep_receive_counts)"
                                : "its last receive was not replied to yet");
@@ -185,7 +203,8 @@ static afdep_status receive_whole(afdep_buffer *buffer, afdep_receive_args *args
                                   struct afj_expert_lane *lane, afdep_stream stream)
 {
     if (lane->step != AFJ_EXPERT_IDLE)
-        return refuse_step("receive", args->lane, "its last receive was not replied to yet");
+        return refuse_step("receive", args->lane, lane->step,
+                           "its last receive was not replied to yet");
     AFJ_TRY(check_counts(buffer, args, "receive"));
     AFJ_TRY(check_rows(buffer, args));
     struct afj_receive_args *r = &lane->receive;
@@ -193,8 +212,8 @@ static afdep_status receive_whole(afdep_buffer *buffer, afdep_receive_args *args
     set_rows(r, args);
     if (!is_grouped(buffer))
         return afj_buffer_launch(buffer, AFJ_ENTRY_RECEIVE, args->bucket, args->ctas, r, stream);
-    AFJ_TRY(launch_counts(buffer, args, r, stream));
-    return afj_buffer_launch(buffer, AFJ_ENTRY_PLACE, args->bucket, args->ctas, r, stream);
+    AFJ_TRY(launch_counts(buffer, args, lane, stream));
+    return launch_next(buffer, AFJ_ENTRY_PLACE, args, lane, stream);
 }
 
 afdep_status afj_expert_receive(afdep_buffer *buffer, const afdep_receive_args *caller_args,
@@ -216,7 +235,8 @@ static afdep_status enter_received(const afdep_buffer *buffer, uint32_t lane, co
 {
     AFJ_TRY(afj_buffer_enter(buffer, AFDEP_ROLE_FFN, lane, call));
     if (buffer->lanes[lane].expert.step != AFJ_EXPERT_RECEIVED)
-        return refuse_step(call, lane, "nothing was received since its last reply");
+        return refuse_step(call, lane, buffer->lanes[lane].expert.step,
+                           "nothing was received since its last reply");
     return AFDEP_OK;
 }
 

@@ -176,8 +176,8 @@ afdep_status afj_source_faults(const afdep_buffer *buffer, afdep_route_faults *f
     const struct afj_device_kind *kind = buffer->device->kind;
     AFJ_TRY(afj_sized_check(faults, sizeof *faults, "afdep_route_faults"));
     if (!(buffer->plan.role & AFDEP_ROLE_ATTENTION))
-        return afj_fail(AFDEP_ERROR_ROLE, "routes are checked on attention ranks; rank %" PRIu32
-                                          " is an FFN rank",
+        return afj_fail(AFDEP_ERROR_ROLE,
+                        "routes are checked on attention ranks; rank %" PRIu32 " is an FFN rank",
                         buffer->rank);
     afdep_route_faults out;
     memset(&out, 0, sizeof out);

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/harness.h"
 #include "cli/words.h"
+#include "gpu/run.h"
 #include "support/deployments.h"
 
-enum { SKIP = 77, GRAPH_TRIPS = 2, REPLAYS = 4, LARGE_TOKENS = 200000, LARGE_HIDDEN = 16384 };
+enum { GRAPH_TRIPS = 2, REPLAYS = 4, LARGE_TOKENS = 200000, LARGE_HIDDEN = 16384 };
 
 struct choice {
     bool phases, large;
@@ -22,13 +22,6 @@ struct choice {
     uint64_t replays, cycles, seed;
     int64_t only, tokens; /* -1: all */
 };
-
-static double seconds(void)
-{
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static void draw_options(struct afj_harness *harness, struct afj_dice *dice)
 {
@@ -269,16 +262,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "contract: %s\n", why.text);
         return AFJ_EXIT_USAGE;
     }
-    uint32_t devices = 0;
-    if (afdep_device_count((afdep_device_kind)choice.device, &devices) != AFDEP_OK ||
-        devices == 0) {
-        printf("skipped: %s\n", afdep_last_error()[0] != '\0' ? afdep_last_error() : "no GPU");
+    if (!begin_run(choice.device, choice.seed))
         return SKIP;
-    }
-    printf("seed %llu, %u devices\n", (unsigned long long)choice.seed, devices);
     const double begin = seconds();
     const bool right = choice.large ? run_large(&choice) : run_cycles(&choice) && run_all(&choice);
-    printf("%s in %.1f s, seed %llu\n", right ? "all right" : "FAILED", seconds() - begin,
-           (unsigned long long)choice.seed);
-    return right ? AFJ_EXIT_OK : AFJ_EXIT_FAILED;
+    return end_run(right, begin, choice.seed);
 }

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/harness.h"
 #include "cli/words.h"
+#include "gpu/run.h"
 
-enum { SKIP = 77, CAPACITY = 2048, QUICK_CAPACITY = 128, GRAPH_TRIPS = 3 };
+enum { CAPACITY = 2048, QUICK_CAPACITY = 128, GRAPH_TRIPS = 3 };
 /* Replays of each graph, all of them checked; of large batches only this many are. */
 enum { REPLAYS = 4, CHECKED_LARGE = 20, LARGE_TOKENS = 33 };
 
@@ -33,13 +33,6 @@ enum { USUAL_LAYOUTS = 3, USUAL_HIDDENS = 3, USUAL_COUNTS = 4 };
 static size_t usual_or(const struct choice *choice, size_t usual, size_t all)
 {
     return choice->full ? all : usual;
-}
-
-static double seconds(void)
-{
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* One exchange with new inputs; every other one without arrays for sources and tokens. */
@@ -250,13 +243,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "exchange: %s\n", why.text);
         return AFJ_EXIT_USAGE;
     }
-    uint32_t devices = 0;
-    if (afdep_device_count((afdep_device_kind)choice.device, &devices) != AFDEP_OK ||
-        devices == 0) {
-        printf("skipped: %s\n", afdep_last_error()[0] != '\0' ? afdep_last_error() : "no GPU");
+    if (!begin_run(choice.device, choice.seed))
         return SKIP;
-    }
-    printf("seed %llu, %u devices\n", (unsigned long long)choice.seed, devices);
     const double begin = seconds();
     bool right = true;
     const size_t count = usual_or(&choice, USUAL_LAYOUTS, sizeof layouts / sizeof *layouts);
@@ -264,7 +252,5 @@ int main(int argc, char **argv)
         right = run_layout(&choice, layouts[i][0], layouts[i][1]) && right;
     if (choice.attention != 0)
         right = run_layout(&choice, choice.attention, choice.ffn);
-    printf("%s in %.1f s, seed %llu\n", right ? "all right" : "FAILED", seconds() - begin,
-           (unsigned long long)choice.seed);
-    return right ? AFJ_EXIT_OK : AFJ_EXIT_FAILED;
+    return end_run(right, begin, choice.seed);
 }

@@ -28,6 +28,13 @@ static afdep_group *open_group(void)
     return group;
 }
 
+static void close_group(afdep_group *group, afdep_buffer **buffers)
+{
+    for (int i = 0; i < RANKS; i++)
+        afdep_buffer_destroy(buffers[i]);
+    afdep_group_destroy(group);
+}
+
 /* Rank 2 was given `other`, all others `good`. */
 static void refuse(afdep_group *group, const afdep_config *good, const afdep_config *other,
                    const char *words)
@@ -199,9 +206,7 @@ Test(creation, nothing_is_left_of_what_was_refused)
     /* The same group then creates buffers, and they exchange rows. */
     cr_assert_eq(afdep_buffer_create(group, &good, buffers), AFDEP_OK, "%s", afdep_last_error());
     exchange_ones(group, buffers);
-    for (int i = 0; i < RANKS; i++)
-        afdep_buffer_destroy(buffers[i]);
-    afdep_group_destroy(group);
+    close_group(group, buffers);
 }
 
 Test(creation, takes_a_default_and_its_value_for_the_same)
@@ -219,9 +224,7 @@ Test(creation, takes_a_default_and_its_value_for_the_same)
     cr_assert_eq(afdep_buffer_create_each(group, configs, buffers), AFDEP_OK, "%s",
                  afdep_last_error());
     exchange_ones(group, buffers);
-    for (int i = 0; i < RANKS; i++)
-        afdep_buffer_destroy(buffers[i]);
-    afdep_group_destroy(group);
+    close_group(group, buffers);
 }
 
 Test(creation, names_the_rank_whose_config_is_wrong)

@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "exchange/buffer.h"
 #include "sim/scene.h"
 
 enum { RANKS = 4 };
@@ -81,4 +82,57 @@ Test(missing_calls, a_rank_that_makes_a_call_too_many_waits_and_says_for_whom)
               afdep_last_error());
     cr_assert(strstr(afdep_last_error(), "in exchange 1 of lane 0"), "%s", afdep_last_error());
     afj_harness_destroy(harness);
+}
+
+/* A driver that refuses a launch after so many. */
+static int launches_left;
+static afdep_status launch_or_refuse(struct afj_kernel *kernel, const struct afj_launch *launch,
+                                     afdep_stream stream)
+{
+    if (launches_left-- == 0)
+        return AFDEP_ERROR_DEVICE;
+    return afj_device_sim.launch(kernel, launch, stream);
+}
+
+/* Expert-major takes three launches; the first of them refused leaves nothing, a later one leaves a
+ * lane that says so instead of waiting for what was taken. */
+Test(missing_calls, a_receive_that_is_launched_in_part_is_not_waited_for)
+{
+    for (int refused = 0; refused < 3; refused++) {
+        struct scene scene;
+        struct afj_tally tally = {0};
+        afdep_config config = good_config();
+        config.receive = AFDEP_RECEIVE_EXPERT_MAJOR;
+        open_scene(&scene, &config, 16, first_seed());
+        struct afj_harness *harness = &scene.harness;
+        afj_inputs_set_tokens(&harness->lanes[0], 16);
+        afj_inputs_draw(&harness->lanes[0], AFJ_ROUTING_FULL, &scene.dice);
+        MUST(&scene, afj_harness_load(harness, 0));
+        MUST(&scene, afj_harness_step_all(harness, 0, AFJ_STEP_DISPATCH, AFJ_EXPERT_SCALE));
+        struct afj_device_kind refusing = afj_device_sim;
+        refusing.launch = launch_or_refuse;
+        harness->buffers[0]->device->kind = &refusing;
+        launches_left = refused;
+        cr_assert_eq(afj_harness_step(harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE),
+                     AFDEP_ERROR_DEVICE);
+        harness->buffers[0]->device->kind = &afj_device_sim;
+        const afdep_status again =
+            afj_harness_step(harness, 0, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE);
+        if (refused == 0) {
+            cr_assert_eq(again, AFDEP_OK, "%s", replay_note(&scene));
+            MUST(&scene, afj_harness_step(harness, 1, 0, AFJ_STEP_RECEIVE, AFJ_EXPERT_SCALE));
+            MUST(&scene, afj_harness_step_all(harness, 0, AFJ_STEP_REPLY, AFJ_EXPERT_SCALE));
+            MUST(&scene, afj_harness_step_all(harness, 0, AFJ_STEP_COLLECT, AFJ_EXPERT_SCALE));
+            MUST(&scene, afj_harness_synchronize(harness));
+            MUST(&scene, afj_harness_check(harness, 0, AFJ_EXPERT_SCALE, &tally));
+            assert_clean(&scene, &tally, "after a refusal");
+        } else {
+            cr_assert_eq(again, AFDEP_ERROR_ORDER);
+            cr_assert(strstr(afdep_last_error(), "launched in part only"), "%s",
+                      afdep_last_error());
+            cr_assert_eq(afj_harness_step(harness, 0, 0, AFJ_STEP_REPLY, AFJ_EXPERT_ECHO),
+                         AFDEP_ERROR_ORDER);
+        }
+        close_scene(&scene);
+    }
 }

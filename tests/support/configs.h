@@ -28,7 +28,8 @@ static inline struct afj_plan plan_of(const afdep_config *config, uint32_t role)
     struct afj_config checked;
     struct afj_plan plan;
     cr_assert_eq(afj_config_read(config, &checked), AFDEP_OK, "%s", afdep_last_error());
-    cr_assert_eq(afj_plan_make(&checked, role, &plain_controls, &plan), AFDEP_OK, "%s", afdep_last_error());
+    cr_assert_eq(afj_plan_make(&checked, role, &plain_controls, &plan), AFDEP_OK, "%s",
+                 afdep_last_error());
     return plan;
 }
 

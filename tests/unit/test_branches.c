@@ -1,7 +1,6 @@
 /* test_branches.c: streams of the sim device that wait for each other, and graphs with branches. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include <criterion/criterion.h>
 
@@ -10,8 +9,8 @@
 #include "device/device.h"
 #include "device/sim/sim.h"
 #include "jit/compiler.h"
-#include "jit/templates.h"
 #include "net/local.h"
+#include "support/sim_image.h"
 
 /* Two devices, three streams of the first and one of the second, and words to copy about. */
 struct rig {
@@ -323,22 +322,8 @@ struct loaded {
 
 static struct loaded load(afdep_device *device, const char *kernel)
 {
-    char text[2048];
-    struct utsname machine;
-    const struct afj_template *ops = NULL;
-    cr_assert_eq(uname(&machine), 0);
-    for (size_t i = 0; i < afj_template_count; i++)
-        if (strcmp(afj_templates[i].path, "host/ops.h") == 0)
-            ops = &afj_templates[i];
-    cr_assert_not_null(ops);
-    const int length = snprintf(text, sizeof text, "%s%s", prelude, kernel);
-    cr_assert_lt(length, (int)sizeof text);
-    struct afj_source_file files[] = {{"k.cuh", text, (size_t)length},
-                                      {ops->path, ops->text, ops->length}};
-    const struct afj_program program = {files, 2, machine.machine, "kernel"};
-    struct afj_compiled compiled;
+    struct afj_compiled compiled = compile_sim_image(prelude, kernel);
     struct loaded loaded;
-    OK(afj_compiler_hostcc.compile(&program, &compiled));
     OK(device->kind->module_load(device, compiled.image, compiled.image_bytes, &loaded.module));
     OK(device->kind->kernel(loaded.module, "kernel", sizeof(struct args), 0, &loaded.kernel));
     afj_compiled_finish(&compiled);

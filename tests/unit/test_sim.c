@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "base/status.h"
 #include "device/device.h"
 #include "device/sim/sim.h"
 #include "jit/compiler.h"
-#include "jit/templates.h"
+#include "support/sim_image.h"
 
 /* The kernels. Each is an image of its own, since an image exports one entry. */
 struct args {
@@ -140,26 +139,6 @@ static const struct afj_device_kind *const dev = &afj_device_sim;
 
 #define OK(call) cr_assert_eq((call), AFDEP_OK, "%s", afj_status_sentence())
 
-static struct afj_compiled compile(const char *kernel)
-{
-    char text[4096];
-    struct utsname machine;
-    const struct afj_template *ops = NULL;
-    cr_assert_eq(uname(&machine), 0);
-    for (size_t i = 0; i < afj_template_count; i++)
-        if (strcmp(afj_templates[i].path, "host/ops.h") == 0)
-            ops = &afj_templates[i];
-    cr_assert_not_null(ops);
-    int length = snprintf(text, sizeof text, "%s%s", prelude, kernel);
-    cr_assert_lt(length, (int)sizeof text);
-    struct afj_source_file files[] = {{"k.cuh", text, (size_t)length},
-                                      {ops->path, ops->text, ops->length}};
-    struct afj_program program = {files, 2, machine.machine, "kernel"};
-    struct afj_compiled compiled;
-    OK(afj_compiler_hostcc.compile(&program, &compiled));
-    return compiled;
-}
-
 /* Two devices that reach each other, a stream and 64 empty words each, and words to report in. */
 #define WORDS 64
 struct rig {
@@ -210,7 +189,7 @@ struct loaded {
 static struct loaded load(afdep_device *device, const char *text)
 {
     struct loaded loaded;
-    struct afj_compiled compiled = compile(text);
+    struct afj_compiled compiled = compile_sim_image(prelude, text);
     OK(dev->module_load(device, compiled.image, compiled.image_bytes, &loaded.module));
     OK(dev->kernel(loaded.module, "kernel", sizeof(struct args), 1024, &loaded.kernel));
     afj_compiled_finish(&compiled);
@@ -880,7 +859,7 @@ Test(sim, fresh_memory_is_aligned_and_holds_no_empty_words)
 Test(sim, an_image_that_is_none_is_refused_with_a_sentence)
 {
     struct rig rig = make_rig();
-    struct afj_compiled compiled = compile(add_one);
+    struct afj_compiled compiled = compile_sim_image(prelude, add_one);
     struct afj_module *module;
     struct afj_kernel *kernel;
     cr_assert_eq(dev->module_load(rig.device[0], "not an image", 12, &module), AFDEP_ERROR_LOAD);
